@@ -68,7 +68,7 @@ impl Selection {
 
     /// In words: `flows 1, 4, 16`.
     #[must_use]
-    pub fn axes_in_words(&self) -> String {
+    pub(crate) fn axes_in_words(&self) -> String {
         let one = |(name, values): (&String, &Vec<String>)| {
             format!("{} {}", name.replace('_', " "), values.join(", "))
         };

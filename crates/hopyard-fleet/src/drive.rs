@@ -12,7 +12,7 @@ use crate::samples::Sample;
 use crate::store::Store;
 
 /// Failed pairs of a machine in a row, after each of which it did not answer, until it is lost.
-pub const LOST_AFTER: u32 = 2;
+pub(crate) const LOST_AFTER: u32 = 2;
 
 /// A pair that is to be measured.
 #[derive(Debug, Clone, Copy)]

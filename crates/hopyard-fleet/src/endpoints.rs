@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// Most endpoints of a fleet: 2.1 million pairs, or twice as many where each is measured both ways.
-pub const MOST_ENDPOINTS: usize = 2048;
+pub(crate) const MOST_ENDPOINTS: usize = 2048;
 /// Names are parts of file names, two of them in one.
 const LONGEST_NAME: usize = 64;
 

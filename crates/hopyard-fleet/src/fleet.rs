@@ -189,7 +189,7 @@ impl Fleet {
 
     /// The round of a pair.
     #[must_use]
-    pub fn round_of(&self, place: usize) -> usize {
+    pub(crate) fn round_of(&self, place: usize) -> usize {
         self.rounds.partition_point(|first| *first <= place) - 1
     }
 
@@ -231,7 +231,7 @@ impl Fleet {
 
     /// Why a pair was not begun. Only for one that has no outcome.
     #[must_use]
-    pub fn why_skipped(&self, pair: Pair) -> String {
+    pub(crate) fn why_skipped(&self, pair: Pair) -> String {
         let lost = |machine: &u16| self.lost[usize::from(*machine)].is_some();
         match (pair.ends().iter().find(|m| lost(m)), self.end) {
             (Some(machine), _) => format!("{} was lost before", self.name(*machine)),

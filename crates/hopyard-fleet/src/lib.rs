@@ -39,14 +39,14 @@ pub use children::Children;
 pub use document::{
     Assessment, Document, SCHEMA, assessment, assessment_schema, document, schema, write,
 };
-pub use drive::{Answer, Ended, Engine, Job, LOST_AFTER, Progress, drive};
-pub use endpoints::{Endpoint, MOST_ENDPOINTS, read as read_endpoints};
+pub use drive::{Answer, Ended, Engine, Job, Progress, drive};
+pub use endpoints::{Endpoint, read as read_endpoints};
 pub use error::{Error, Result};
 pub use fleet::{Fleet, is_fleet};
 pub use kubernetes::{Manifest, pods};
 pub use matrix::{
-    MATRIX_SCHEMA, Matrix, MatrixCell, MatrixDocument, carry_out, matrix_schema, matrix_text,
-    over_nodes, read_matrix,
+    Matrix, MatrixCell, MatrixDocument, carry_out, matrix_schema, matrix_text, over_nodes,
+    read_matrix,
 };
 pub use outcome::{End, Outcome, State};
 pub use page::{Page, Point, page, points};

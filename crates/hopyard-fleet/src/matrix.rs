@@ -20,9 +20,7 @@ use crate::error::{Error, Result};
 
 pub use self::cell::carry_out;
 pub use self::nodes::over_nodes;
-pub use self::show::{
-    MATRIX_SCHEMA, MatrixDocument, matrix_schema, read as read_matrix, text as matrix_text,
-};
+pub use self::show::{MatrixDocument, matrix_schema, read as read_matrix, text as matrix_text};
 
 /// This node's own kernel.
 const OWN: &str = "own";

@@ -152,7 +152,7 @@ impl Plan {
 
     /// About how long a pair takes: with the fewest blocks, and with the most.
     #[must_use]
-    pub fn pair_takes(&self) -> [Duration; 2] {
+    pub(crate) fn pair_takes(&self) -> [Duration; 2] {
         let samples = u32::try_from(self.loads.len()).unwrap_or(u32::MAX);
         let block = (self.window() + self.warm_up() + SAMPLE).saturating_mul(samples);
         [self.blocks_min, self.blocks_max].map(|blocks| START + block.saturating_mul(blocks))

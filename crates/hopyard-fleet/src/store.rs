@@ -110,7 +110,7 @@ impl Store {
 
     /// Number of the next attempt at a pair: directories that a killed fleet left count too.
     #[must_use]
-    pub fn next_attempt(&self, place: usize) -> u32 {
+    pub(crate) fn next_attempt(&self, place: usize) -> u32 {
         let mut attempt = self.fleet.outcomes[place].as_ref().map_or(0, |o| o.attempt) + 1;
         while self.place_of(place, attempt).exists() {
             attempt += 1;

@@ -11,7 +11,7 @@ use std::thread;
 use nix::fcntl::OFlag;
 
 /// Most bytes of a document: thousands of cells take less than a tenth.
-pub const MOST_OF_A_DOCUMENT: u64 = 8 << 20;
+pub(crate) const MOST_OF_A_DOCUMENT: u64 = 8 << 20;
 /// Most bytes of a file of lines: about 1000 blocks of 100 cells.
 pub const MOST_OF_LINES: u64 = 512 << 20;
 /// Most bytes of a line: a sample takes some KiB, a profile some hundred.

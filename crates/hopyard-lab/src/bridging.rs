@@ -40,7 +40,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn bridged_server(
+    pub(crate) fn bridged_server(
         &mut self,
         bridge: &str,
         peer: Peer,

@@ -190,7 +190,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn default_route(&mut self, role: &'static str, router: Addresses) -> Result<()> {
+    pub(crate) fn default_route(&mut self, role: &'static str, router: Addresses) -> Result<()> {
         for (router, _) in self.of_families(role, router.alone()) {
             self.space(role)?.add_route(None, Some(router), None)?;
         }
@@ -240,7 +240,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn idle_ports(&mut self, in_use: usize) -> Result<Vec<String>> {
+    pub(crate) fn idle_ports(&mut self, in_use: usize) -> Result<Vec<String>> {
         let wanted = self.axes.ports.map_or(0, |ports| ports as usize);
         let names = (in_use..wanted).map(|n| format!("idle{n}"));
         let names: Vec<String> = names.collect();

@@ -24,7 +24,7 @@ pub struct ClientSlot {
 impl ClientSlot {
     /// The name of what it is connected to, where it alone can have that name.
     #[must_use]
-    pub fn port_or<'a>(&'a self, otherwise: &'a str) -> &'a str {
+    pub(crate) fn port_or<'a>(&'a self, otherwise: &'a str) -> &'a str {
         if role::is_container(self.role) {
             &self.port
         } else {
@@ -120,7 +120,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn cable_end(
+    pub(crate) fn cable_end(
         &mut self,
         slot: &ClientSlot,
         role: &'static str,
@@ -147,7 +147,11 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn add_static_neighbours(&mut self, clients: &[Client], server: &Endpoint) -> Result<()> {
+    pub(crate) fn add_static_neighbours(
+        &mut self,
+        clients: &[Client],
+        server: &Endpoint,
+    ) -> Result<()> {
         if self.has_real_wire() && server.role == role::FAR {
             // The other machine asks for addresses, as it does in use.
             return Ok(());
@@ -163,7 +167,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn introduce_by_cable(
+    pub(crate) fn introduce_by_cable(
         &mut self,
         clients: &[Client],
         neighbour: &'static str,
@@ -192,7 +196,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn route_to_host(
+    pub(crate) fn route_to_host(
         &mut self,
         role: &'static str,
         to: Addresses,

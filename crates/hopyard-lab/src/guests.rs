@@ -58,7 +58,7 @@ impl Part for Guest {
 impl Builder {
     /// Is an endpoint a guest, whose devices are not the lab's?
     #[must_use]
-    pub fn has_guests(&self) -> bool {
+    pub(crate) fn has_guests(&self) -> bool {
         self.parts::<Guest>().next().is_some()
     }
 

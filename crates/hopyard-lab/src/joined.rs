@@ -25,7 +25,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel cannot or will not; no cgroup v2.
-    pub fn join_ports(&mut self, clients: &[String]) -> Result<Vec<Hop>> {
+    pub(crate) fn join_ports(&mut self, clients: &[String]) -> Result<Vec<Hop>> {
         let cgroup = self.cgroup_of_sockets()?;
         let name = self.id.switch_name();
         let hub = self.space(role::HUB)?.ns().try_clone()?;

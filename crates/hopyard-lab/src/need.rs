@@ -36,28 +36,28 @@ impl Need {
     pub const VETH: Self = Self::kind("veth", &["veth"]);
     /// Linux bridges.
     pub const BRIDGE: Self = Self::kind("bridge", &["bridge"]);
-    pub const MACVLAN: Self = Self::kind("macvlan", &["macvlan"]).since("2.6.33");
-    pub const MACVTAP: Self = Self::kind("macvtap", &["macvtap"]).since("2.6.34");
+    pub(crate) const MACVLAN: Self = Self::kind("macvlan", &["macvlan"]).since("2.6.33");
+    pub(crate) const MACVTAP: Self = Self::kind("macvtap", &["macvtap"]).since("2.6.34");
     /// ipvlans, in any mode that the kernel always has.
-    pub const IPVLAN: Self = Self::kind("ipvlan", &["ipvlan"]).since("3.19");
+    pub(crate) const IPVLAN: Self = Self::kind("ipvlan", &["ipvlan"]).since("3.19");
     /// VXLAN tunnels.
     pub const VXLAN: Self = Self::kind("vxlan", &["vxlan"]).since("3.7");
     /// Geneve tunnels.
-    pub const GENEVE: Self = Self::kind("geneve", &["geneve"]).since("3.18");
+    pub(crate) const GENEVE: Self = Self::kind("geneve", &["geneve"]).since("3.18");
     /// GRE tunnels for IP packets, over IPv4.
     pub const GRE: Self = Self::kind("gre", &["ip_gre"]).since("2.6.28");
     /// Tunnels for IPv4 packets in IPv4 packets.
     pub const IPIP: Self = Self::kind("ipip", &["ipip"]).since("3.8");
     /// WireGuard, encrypted tunnels.
-    pub const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]).since("5.6");
+    pub(crate) const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]).since("5.6");
     /// MACsec with AES-GCM.
-    pub const MACSEC: Self = Self::kind(
+    pub(crate) const MACSEC: Self = Self::kind(
         "macsec",
         &["macsec", "gcm", "ctr", "ghash_generic", "aesni_intel"],
     )
     .since("4.6");
     /// Routing domains.
-    pub const VRF: Self = Self::kind("vrf", &["vrf"]).since("4.4");
+    pub(crate) const VRF: Self = Self::kind("vrf", &["vrf"]).since("4.4");
     /// IPsec: ESP with AES-GCM, over both IP versions.
     pub const ESP: Self = Self {
         since: "2.6.25",
@@ -80,7 +80,7 @@ impl Need {
         })
     };
     /// netkit pairs.
-    pub const NETKIT: Self = Self::kind("netkit", &["netkit"]).since("6.7");
+    pub(crate) const NETKIT: Self = Self::kind("netkit", &["netkit"]).since("6.7");
     /// Bridges whose frames pass through netfilter.
     pub const BRIDGE_NETFILTER: Self = Self {
         since: "5.3",
@@ -99,7 +99,7 @@ impl Need {
         })
     };
     /// eBPF programs of netkit pairs.
-    pub const NETKIT_PROGRAMS: Self = Self {
+    pub(crate) const NETKIT_PROGRAMS: Self = Self {
         since: "6.7",
         carried: Carried::modules(&["netkit"]),
         ..Self::new("netkit programs", |_| redirect::probe_netkit())

@@ -22,7 +22,7 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Builder::routed`].
-    pub fn routed_within(&mut self, peer: Peer, domain: Option<&str>) -> Result<Topology> {
+    pub(crate) fn routed_within(&mut self, peer: Peer, domain: Option<&str>) -> Result<Topology> {
         let hub = Subnet::SIDE_A.host(host::HUB);
         let clients = self.clients(Subnet::SIDE_A, |lab, slot| {
             lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
@@ -48,7 +48,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn routed_server(
+    pub(crate) fn routed_server(
         &mut self,
         peer: Peer,
         domain: Option<&str>,

@@ -22,7 +22,7 @@ impl Builder {
     ///
     /// # Errors
     /// `/run` cannot be written.
-    pub fn socket_directory(&mut self) -> Result<()> {
+    pub(crate) fn socket_directory(&mut self) -> Result<()> {
         let name = self.id.to_string();
         HOME.make(&name)?;
         self.push(Directory(name));

@@ -55,7 +55,7 @@ impl Lab {
     ///
     /// # Errors
     /// As [`Lab::build`].
-    pub fn build_to_keep(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+    pub(crate) fn build_to_keep(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
         Self::build_with(path, peer, Builder::new(axes, true))
     }
 

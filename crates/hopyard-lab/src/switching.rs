@@ -127,7 +127,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn switched_server(
+    pub(crate) fn switched_server(
         &mut self,
         peer: Peer,
         mut ports: Vec<String>,

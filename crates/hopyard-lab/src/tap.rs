@@ -90,7 +90,7 @@ impl Builder {
     ///
     /// # Errors
     /// The switch does not start, or the kernel will not.
-    pub fn tap_switch(&mut self, taps: &[(&'static str, &'static str)]) -> Result<()> {
+    pub(crate) fn tap_switch(&mut self, taps: &[(&'static str, &'static str)]) -> Result<()> {
         let mut switch = Command::new(program()?);
         switch.stdin(Stdio::null());
         switch.args(["tapswitch", "run", &self.id.to_string()]);

@@ -37,7 +37,7 @@ impl Addresses {
 
     /// Both, with the prefix lengths of the subnets of a lab.
     #[must_use]
-    pub fn with_prefixes(self) -> [(IpAddr, u8); 2] {
+    pub(crate) fn with_prefixes(self) -> [(IpAddr, u8); 2] {
         [
             (self.v4.into(), Subnet::V4_PREFIX),
             (self.v6.into(), Subnet::V6_PREFIX),
@@ -60,13 +60,13 @@ impl Subnet {
     /// Endpoints on one link layer.
     pub const LAN: Self = Self(0);
     /// Endpoint `a` and the hub, where the hub routes.
-    pub const SIDE_A: Self = Self(1);
+    pub(crate) const SIDE_A: Self = Self(1);
     /// Endpoint `b` and the hub, where the hub routes.
-    pub const SIDE_B: Self = Self(2);
+    pub(crate) const SIDE_B: Self = Self(2);
     /// The wire, where the hub routes.
     pub const WIRE: Self = Self(3);
     /// Below a tunnel.
-    pub const UNDERLAY: Self = Self(4);
+    pub(crate) const UNDERLAY: Self = Self(4);
     /// Between two neighbours of a chain; the first is 0.
     #[must_use]
     pub const fn segment(index: u8) -> Self {
@@ -128,10 +128,10 @@ pub mod role {
     /// Who listens, where nothing was built.
     pub const SERVER: &str = "server";
     /// The other ends of ports that nobody uses.
-    pub const CROWD: &str = "crowd";
+    pub(crate) const CROWD: &str = "crowd";
 
     /// Containers that forward, in the order of their chain.
-    pub const FORWARDERS: [&str; 8] = ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8"];
+    pub(crate) const FORWARDERS: [&str; 8] = ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8"];
 
     /// Most containers of a lab.
     const MOST: usize = crate::model::MOST_FLOWS as usize;
@@ -156,7 +156,7 @@ pub mod role {
 
     /// Is it that of a container that routes for another?
     #[must_use]
-    pub fn is_router(role: &str) -> bool {
+    pub(crate) fn is_router(role: &str) -> bool {
         role.strip_prefix('r')
             .is_some_and(|number| number.parse::<u16>().is_ok())
     }

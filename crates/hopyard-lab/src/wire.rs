@@ -82,7 +82,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn far_end(&mut self, subnet: Subnet, way: &mut Vec<Hop>) -> Result<Endpoint> {
+    pub(crate) fn far_end(&mut self, subnet: Subnet, way: &mut Vec<Hop>) -> Result<Endpoint> {
         way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
         if self.has_real_wire() {
             self.make_far_end(subnet.host(host::FAR), None)?;

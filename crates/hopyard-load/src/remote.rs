@@ -49,7 +49,7 @@ pub struct Remote {
 }
 
 /// Ends a wait early when it answers true.
-pub type Interrupt<'a> = &'a dyn Fn() -> bool;
+pub(crate) type Interrupt<'a> = &'a dyn Fn() -> bool;
 
 impl Remote {
     /// Starts `command` (which must become `hopyard worker`) and hears its greeting.

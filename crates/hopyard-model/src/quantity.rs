@@ -75,7 +75,7 @@ pub const GAP_SD: &str = "interarrival_sd_ns";
 /// Share of the client's CPUs that is busy.
 pub const CLIENT_CPU: &str = "client_cpu_busy_ratio";
 /// Context switches of the client's threads.
-pub const CLIENT_SWITCHES: &str = "client_context_switches_per_s";
+pub(crate) const CLIENT_SWITCHES: &str = "client_context_switches_per_s";
 /// Median number of consecutive datagrams of one flow on arrival.
 pub const RUN_LENGTH: &str = "run_length_p50_packets";
 /// Share of datagrams that arrive after one with a later number (RFC 4737).

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::float;
 
 /// Most datagrams of a trace: what fits a message to a worker.
-pub const MOST_DATAGRAMS: usize = 100_000;
+pub(crate) const MOST_DATAGRAMS: usize = 100_000;
 /// Longest time between two of them, ns.
 const LONGEST_GAP_NS: u64 = 10_000_000_000;
 /// Each datagram carries its number and times (docs/datagrams.md).

@@ -27,7 +27,7 @@ impl SearchFor {
     /// The non-drop rate: no loss.
     pub const NDR: Self = Self { loss_ppm: 0 };
     /// The partial drop rate: up to 0.5 % loss.
-    pub const PDR: Self = Self { loss_ppm: 5000 };
+    pub(crate) const PDR: Self = Self { loss_ppm: 5000 };
 
     /// The largest share of loss.
     #[must_use]

@@ -21,7 +21,7 @@ pub struct Start {
 
 impl Start {
     /// All at once.
-    pub const SIMULTANEOUS: Self = Self { apart_us: 0 };
+    pub(crate) const SIMULTANEOUS: Self = Self { apart_us: 0 };
 
     /// The time between two flows.
     #[must_use]

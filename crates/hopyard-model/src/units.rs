@@ -4,9 +4,8 @@ mod times;
 
 use std::collections::BTreeSet;
 
-pub use times::{
-    ns, parse_duration, parse_pause, parse_stagger, show_duration, show_short_duration,
-};
+pub use times::{ns, parse_duration, show_duration, show_short_duration};
+pub(crate) use times::{parse_pause, parse_stagger};
 
 /// Why a text is not the quantity it should be: a full sentence with the accepted forms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,7 +82,7 @@ pub fn show_bytes(bytes: u32) -> String {
 ///
 /// # Errors
 /// It is not one, or has CPUs beyond those of a thread's affinity (`cpu_set_t`).
-pub fn parse_cpus(text: &str) -> Result<Vec<usize>, NotAQuantity> {
+pub(crate) fn parse_cpus(text: &str) -> Result<Vec<usize>, NotAQuantity> {
     const MOST: usize = 1024;
     let bad = || not(text, "a set of CPUs", "CPUs as in 0, 0-3 or 0+2");
     let number = |text: &str| {
@@ -113,7 +112,7 @@ fn round_to(value: f64, digits: i32) -> f64 {
 ///
 /// # Errors
 /// Anything outside 0 to 1.
-pub fn parse_share(text: &str) -> Result<f64, NotAQuantity> {
+pub(crate) fn parse_share(text: &str) -> Result<f64, NotAQuantity> {
     const FORMS: &str = "a share as in 2.5% or 0.025";
     let bad = || not(text, "a share", FORMS);
     let (number, unit) = split(text).ok_or_else(bad)?;
@@ -184,7 +183,7 @@ pub fn parse_loss(text: &str) -> Result<f64, NotAQuantity> {
 ///
 /// # Errors
 /// Anything else.
-pub fn parse_goal_loss(text: &str) -> Result<f64, NotAQuantity> {
+pub(crate) fn parse_goal_loss(text: &str) -> Result<f64, NotAQuantity> {
     const FORMS: &str =
         "a share from 0.0001% to 50% as in 0.5%, or search for ndr, which loses nothing";
     match parse_share(text) {
@@ -221,7 +220,7 @@ pub fn parse_confidence(text: &str) -> Result<f64, NotAQuantity> {
 ///
 /// # Errors
 /// Anything else, and rates outside 1 kbit/s to 1 Tbit/s.
-pub fn parse_rate(text: &str) -> Result<u64, NotAQuantity> {
+pub(crate) fn parse_rate(text: &str) -> Result<u64, NotAQuantity> {
     const FORMS: &str = "a rate as in 100mbit, 1gbit or none";
     let bad = || not(text, "a rate", FORMS);
     let (number, unit) = split(text).ok_or_else(bad)?;

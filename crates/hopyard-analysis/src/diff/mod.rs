@@ -55,7 +55,7 @@ pub enum Refused {
 
 /// Facts that differ between two runs of one plan, whether or not their figures can be compared.
 #[must_use]
-pub fn facts_that_differ(a: &Run, b: &Run) -> Vec<Difference> {
+pub(crate) fn facts_that_differ(a: &Run, b: &Run) -> Vec<Difference> {
     let side = |run| group(std::slice::from_ref(run));
     facts::differences(&[side(a), side(b)])
 }

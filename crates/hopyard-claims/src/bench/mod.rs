@@ -55,7 +55,7 @@ pub struct Timed {
 }
 
 /// A bench, or why it cannot be had here.
-pub type Benched = Result<Timed, String>;
+pub(crate) type Benched = Result<Timed, String>;
 
 /// What can go wrong with either.
 #[derive(Debug, thiserror::Error)]

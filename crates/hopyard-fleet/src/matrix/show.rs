@@ -13,7 +13,7 @@ use super::{Matrix, MatrixCell};
 use crate::error::Result;
 
 /// Name and version of [`MatrixDocument`].
-pub const MATRIX_SCHEMA: &str = "hopyard/matrix/1";
+pub(crate) const MATRIX_SCHEMA: &str = "hopyard/matrix/1";
 
 /// All cells of a matrix.
 #[derive(Debug, Serialize, schemars::JsonSchema)]

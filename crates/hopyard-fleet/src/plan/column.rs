@@ -25,7 +25,7 @@ pub(super) fn quantities(load: &Load) -> Vec<&'static str> {
 impl Column {
     /// Is it what pairs and machines are ranked by?
     #[must_use]
-    pub fn is_main(&self) -> bool {
+    pub(crate) fn is_main(&self) -> bool {
         self.quantity == self.load.info().main_figure
     }
 

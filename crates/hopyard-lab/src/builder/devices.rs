@@ -31,7 +31,7 @@ impl Builder {
     ///
     /// # Errors
     /// The kernel cannot or will not.
-    pub fn link_into(
+    pub(crate) fn link_into(
         &mut self,
         lower: &'static str,
         into: &'static str,
@@ -77,7 +77,7 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Builder::veth`].
-    pub fn queued_veth(
+    pub(crate) fn queued_veth(
         &mut self,
         one: (&'static str, &str),
         two: (&'static str, &str),

@@ -45,7 +45,7 @@ impl Builder {
     ///
     /// # Errors
     /// Open vSwitch cannot or will not, or its datapath here does not carry the lab's MTU.
-    pub fn ovs_bridge(&mut self, path: &'static str, ports: &[Port]) -> Result<()> {
+    pub(crate) fn ovs_bridge(&mut self, path: &'static str, ports: &[Port]) -> Result<()> {
         let kind = programs::datapath()?;
         self.check_mtu(path, kind, ports)?;
         self.check_wire(kind)?;

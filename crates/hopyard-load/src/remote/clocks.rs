@@ -30,7 +30,7 @@ impl ClockOffset {
 
     /// How far it is ahead of another clock, both read by ours, ns.
     #[must_use]
-    pub fn ahead_of(self, other: Self) -> i64 {
+    pub(crate) fn ahead_of(self, other: Self) -> i64 {
         self.ahead_ns.saturating_sub(other.ahead_ns)
     }
 

@@ -79,7 +79,7 @@ pub fn ns(span: Duration) -> u64 {
 ///
 /// # Errors
 /// Anything else, and times outside 50 µs to 20 ms.
-pub fn parse_pause(text: &str) -> Result<Duration, NotAQuantity> {
+pub(crate) fn parse_pause(text: &str) -> Result<Duration, NotAQuantity> {
     const BOUNDS: std::ops::RangeInclusive<Duration> =
         Duration::from_micros(50)..=Duration::from_millis(20);
     match parse_duration(text) {
@@ -92,7 +92,7 @@ pub fn parse_pause(text: &str) -> Result<Duration, NotAQuantity> {
 ///
 /// # Errors
 /// Anything else, and times outside 10 µs to 10 s.
-pub fn parse_stagger(text: &str) -> Result<Duration, NotAQuantity> {
+pub(crate) fn parse_stagger(text: &str) -> Result<Duration, NotAQuantity> {
     const BOUNDS: std::ops::RangeInclusive<Duration> =
         Duration::from_micros(10)..=Duration::from_secs(10);
     match parse_duration(text) {

@@ -20,7 +20,7 @@ impl Sampler {
     ///
     /// # Errors
     /// [`Error::Blocked`] if no traffic passes.
-    pub fn chains_that_see(
+    pub(crate) fn chains_that_see(
         &self,
         lab: &Lab,
         cell: &Cell,

@@ -15,7 +15,7 @@ use crate::profile::{Profiler, Symbols, Taken, window};
 impl Sampler {
     /// How long one profile takes, roughly.
     #[must_use]
-    pub fn profile_estimate(&self, cell: &Cell) -> Duration {
+    pub(crate) fn profile_estimate(&self, cell: &Cell) -> Duration {
         /// Reading and sorting the kernel's symbols.
         const SYMBOLS: Duration = Duration::from_millis(100);
         Self::around(cell) + self.traffic(cell, window(self.window)) + SYMBOLS

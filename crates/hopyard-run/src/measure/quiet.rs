@@ -82,7 +82,7 @@ pub struct IdleState {
 impl Sampler {
     /// How long [`Sampler::quiet_cores`] takes without steal, roughly.
     #[must_use]
-    pub fn quiet_estimate() -> Duration {
+    pub(crate) fn quiet_estimate() -> Duration {
         QUIET + DUST
     }
 

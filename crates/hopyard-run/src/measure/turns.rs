@@ -92,7 +92,7 @@ impl<'a> From<&'a Cell> for Participant<'a> {
 /// the others make n ratios most precise for the time (Dunnett, "A multiple comparison procedure for comparing several
 /// treatments with a control", JASA 50, 1955).
 #[must_use]
-pub fn turns_of_base(compared: usize) -> u32 {
+pub(crate) fn turns_of_base(compared: usize) -> u32 {
     let compared = u32::try_from(compared).unwrap_or(u32::MAX);
     (f64::from(compared).sqrt().round() as u32).max(1)
 }
@@ -122,7 +122,7 @@ pub fn chosen_rounds(asked: u32, worth: Option<f64>) -> u32 {
 impl Sampler {
     /// Whether this machine's clocks can measure the CPU time of a turn.
     #[must_use]
-    pub fn has_turns(&self) -> bool {
+    pub(crate) fn has_turns(&self) -> bool {
         self.meter.accounting() == CpuAccounting::IdleClock
     }
 
@@ -136,7 +136,7 @@ impl Sampler {
 
     /// Approximate duration of a generation of cells in existing labs.
     #[must_use]
-    pub fn generation_estimate(cells: &[Participant<'_>], rounds: u32) -> Duration {
+    pub(crate) fn generation_estimate(cells: &[Participant<'_>], rounds: u32) -> Duration {
         let time = |c: &Participant<'_>| ENDS + FIRST + each(c.cell.load) * (rounds * c.turns);
         cells.iter().map(time).sum()
     }

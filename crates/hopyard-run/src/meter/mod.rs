@@ -8,7 +8,7 @@ pub mod backlog;
 pub mod devices;
 pub mod environment;
 pub mod path_proof;
-pub mod vcpus;
+pub(crate) mod vcpus;
 
 use crate::load::meter::read;
 pub use crate::load::meter::{Clocks, CpuMeter, CpuReading, Error, OwnProcesses};

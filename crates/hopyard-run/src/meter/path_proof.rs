@@ -54,7 +54,7 @@ pub fn prove(hops: &[Hop], devices: &[DeviceCount], traffic: Traffic<'_>) -> Pat
 
 /// The same if some devices see only part of the traffic.
 #[must_use]
-pub fn prove_segments(segments: &[ProofSegment<'_>], devices: &[DeviceCount]) -> PathProof {
+pub(crate) fn prove_segments(segments: &[ProofSegment<'_>], devices: &[DeviceCount]) -> PathProof {
     let name = |device: &DeviceCount| (device.namespace.clone(), device.name.clone());
     let by_name: HashMap<_, _> = devices.iter().map(|d| (name(d), d)).collect();
     let mut on_way = HashSet::new();

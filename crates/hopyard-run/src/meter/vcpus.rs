@@ -11,7 +11,7 @@ const NAME: &str = "CPU ";
 
 /// Over all CPUs of the guests, since each began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waited {
+pub(crate) struct Waited {
     /// Time waited, ns, summed over the CPUs.
     pub ns: u64,
     /// Number of CPUs.
@@ -22,7 +22,7 @@ pub struct Waited {
 ///
 /// # Errors
 /// A process is gone.
-pub fn waited(guests: &[u32]) -> Result<Option<Waited>, Error> {
+pub(crate) fn waited(guests: &[u32]) -> Result<Option<Waited>, Error> {
     let mut waited = Waited { ns: 0, vcpus: 0 };
     if !fs::exists("/proc/self/schedstat").unwrap_or(false) {
         return Ok(None);

@@ -139,7 +139,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
+pub(crate) fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
     let Some(base) = &plan.base else {
         return Ok(None);
     };

@@ -30,7 +30,7 @@ pub enum TraceError {
 ///
 /// # Errors
 /// The trace cannot be read, or has changed since its digest was taken.
-pub fn spec_of(load: LoadKind, axes: &Axes) -> Result<LoadSpec, TraceError> {
+pub(crate) fn spec_of(load: LoadKind, axes: &Axes) -> Result<LoadSpec, TraceError> {
     let spec = LoadSpec::new(load, axes);
     match &axes.trace {
         Some(trace @ Trace::File { .. }) if load.replays() => Ok(spec.replaying(read(trace)?)),

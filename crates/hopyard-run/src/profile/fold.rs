@@ -14,7 +14,7 @@ pub const USER: &str = "[user]";
 pub const UNKNOWN: &str = "[unknown]";
 
 /// The load's own processes: (process, its name in profiles).
-pub type Roots<'a> = &'a [(u32, &'a str)];
+pub(crate) type Roots<'a> = &'a [(u32, &'a str)];
 
 /// When and where samples were taken.
 #[derive(Debug, Clone, Copy)]

@@ -18,7 +18,7 @@ pub use sampling::{Profiler, Taken};
 
 /// Samples per second and CPU. Near 1 kHz, because more would slow the load more. A prime number, so that samples do
 /// not keep in step with the kernel's tick (100, 250, 1000 Hz) or a load's own timers and always find the same work.
-pub const FREQUENCY_HZ: u64 = 997;
+pub(crate) const FREQUENCY_HZ: u64 = 997;
 
 /// Shortest and longest window of a profile.
 const SHORTEST: Duration = Duration::from_millis(500);

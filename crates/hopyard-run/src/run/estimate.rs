@@ -13,7 +13,7 @@ use crate::units::show_duration;
 impl Prepared {
     /// Approximate duration of a block.
     #[must_use]
-    pub fn block_estimate(&self) -> Duration {
+    pub(crate) fn block_estimate(&self) -> Duration {
         self.block_with(|load| turns::rounds(load, self.sampler.window))
     }
 

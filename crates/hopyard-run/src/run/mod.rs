@@ -318,7 +318,7 @@ impl Prepared {
     ///
     /// # Errors
     /// What ended it early.
-    pub fn carry_out_for(
+    pub(crate) fn carry_out_for(
         &self,
         record: &mut dyn Record,
         observer: &mut dyn Observer,

@@ -50,7 +50,7 @@ impl Goal {
 ///
 /// Short trials never make a lower bound. Their high losses count against the load unless their low losses compensate.
 #[must_use]
-pub fn classify<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) -> Class {
+pub(crate) fn classify<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) -> Class {
     let sums = Sums::of(goal, trials);
     let balance = sums.short_low * goal.exceed_ratio / (1.0 - goal.exceed_ratio);
     let high = sums.full_high + (sums.short_high - balance).max(0.0);
@@ -69,7 +69,7 @@ pub fn classify<'a>(goal: &Goal, trials: impl IntoIterator<Item = &'a Trial>) ->
 /// What arrives per second at a load in its worst full-length trial, after leaving out the share of worst trials that
 /// the goal's exceed ratio allows. Trials that are missing in the duration sum count as losing everything.
 #[must_use]
-pub fn conditional_throughput<'a>(
+pub(crate) fn conditional_throughput<'a>(
     goal: &Goal,
     load_per_s: f64,
     trials: impl IntoIterator<Item = &'a Trial>,

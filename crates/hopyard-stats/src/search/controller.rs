@@ -7,7 +7,7 @@
 use super::{Asked, Class, Goal, GoalResult, Trial, classify, conditional_throughput};
 
 /// A search ends after this many trials in any case.
-pub const MOST_TRIALS: usize = 60;
+pub(crate) const MOST_TRIALS: usize = 60;
 /// Trials of a phase are this many times longer than those of the phase before.
 const LONGER: f64 = 4.0;
 /// Where to try around the rate that an overloaded system forwards, in widths of the goal.

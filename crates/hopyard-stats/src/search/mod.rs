@@ -11,8 +11,9 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use classify::{Class, classify, conditional_throughput};
-pub use controller::{MOST_TRIALS, Search};
+pub use classify::Class;
+pub(crate) use classify::{classify, conditional_throughput};
+pub use controller::Search;
 
 /// The goal of a search (Search Goal).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

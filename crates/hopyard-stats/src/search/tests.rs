@@ -1,3 +1,4 @@
+use super::controller::MOST_TRIALS;
 use super::*;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
