@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use hopyard::lab::Lab;
+use hopyard::lab::{Lab, role};
 use hopyard::model::{LoadKind, Peer};
 use hopyard_net::{Handle, NetNs};
 use nix::sys::signal::{Signal, kill};
@@ -378,16 +378,30 @@ fn wrong_flags_are_refused_with_what_is_right() {
         .says(&["there is no tap switch `nobody`"]);
 }
 
+/// As iproute2 reads it.
+fn queue_length(lab: &Lab) -> Value {
+    let space = &lab.space(role::A).unwrap().handle;
+    let ip = || {
+        Command::new("ip")
+            .args(["-json", "link", "show", "eth0"])
+            .output()
+    };
+    let said = space.ns().run(ip).unwrap().unwrap();
+    let links: Value = serde_json::from_slice(&said.stdout).unwrap();
+    links[0]["txqlen"].clone()
+}
+
 #[test]
 fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
     let _beside = beside();
-    for (queues, steering, join) in [
-        ("1", "kernel", "packets"),
-        ("4", "hash", "off"),
-        ("4", "pinned", "stream"),
+    for (queues, length, steering, join) in [
+        ("1", "64", "kernel", "packets"),
+        ("4", "1000", "hash", "off"),
+        ("4", "2000", "pinned", "stream"),
     ] {
         let set = [
             ("queues", queues),
+            ("queue_length", length),
             ("steering", steering),
             ("join", join),
             ("flows", "4"),
@@ -403,6 +417,7 @@ fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
         assert_eq!(shown[0]["queues"]["asked"], queues, "{shown:#}");
         assert_eq!(shown[0]["steering"], steering);
         assert_eq!(shown[0]["join"], join);
+        assert_eq!(queue_length(&lab).to_string(), length);
         let by_queue = shown[0]["ports"][0]["rx_frames_by_queue"]
             .as_array()
             .unwrap();

@@ -21,10 +21,10 @@ from quantities import QUANTITIES, STREAMS, Subsystems, dig, named
 
 FOR_A_VERDICT = 8  # blocks
 CONFIDENCE = 0.95  # of what no plan has
-COUNTS = ["flows", "chain", "ports", "rules", "queues", "guest_cpus"]
+COUNTS = ["flows", "chain", "ports", "rules", "queues", "queue_length", "guest_cpus"]
 # Axes that only some paths have (Descriptor::OF_PATH).
 OF_PATH = {"containers", "ports", "rules", "chain", "segments", "routed", "guest_cpus", "guest_memory", "attach"}
-OF_PATH |= {"queues", "steering", "join", "hook", "services", "conntrack", "vhost"}
+OF_PATH |= {"queues", "queue_length", "steering", "join", "hook", "services", "conntrack", "vhost"}
 
 
 # Cells: a dictionary of everything that a cell is, as words.

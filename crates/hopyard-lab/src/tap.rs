@@ -118,8 +118,13 @@ impl Builder {
         let socket = service.directory().join("ctl");
         service.start(&SWITCH, switch, Some(Ready::Socket(socket)))?;
         let mtu = self.mtu();
+        let queue_length = self.axes().queue_length;
         for (role, name) in taps {
-            self.space(role)?.set_mtu(name, mtu)?;
+            let space = self.space(role)?;
+            space.set_mtu(name, mtu)?;
+            if let Some(frames) = queue_length {
+                space.set_tx_queue_len(name, frames)?;
+            }
             self.note_device(role, name);
         }
         Ok(())

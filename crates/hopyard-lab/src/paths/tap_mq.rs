@@ -40,7 +40,7 @@ impl Path for TapMq {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        &["queues", "steering", "join"]
+        &["queues", "steering", "queue_length", "join"]
     }
 
     fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {

@@ -90,6 +90,29 @@ impl Descriptor for SteeringAxis {
     }
 }
 
+pub(super) struct QueueLength;
+
+impl Descriptor for QueueLength {
+    type Value = Option<u32>;
+    const NAME: &'static str = "queue_length";
+    const SUMMARY: &'static str =
+        "frames that each queue of a multi-queue tap holds for the program that reads it";
+    const VALUES: &'static str = "1 to 100000 (default: the kernel's, 1000)";
+    const OTHER: &'static str = "64";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+    const OF_PATH: bool = true;
+    const COUNTS: bool = true;
+
+    fn parse(text: &str) -> Result<Self::Value, AxisError> {
+        Ok(Some(bounded(Self::NAME, text, 1, 100_000)?))
+    }
+
+    fn print(value: &Self::Value) -> Option<String> {
+        shown(value)
+    }
+}
+
 pub(super) struct JoinAxis;
 
 impl Descriptor for JoinAxis {
