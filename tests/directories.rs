@@ -20,7 +20,7 @@ fn on_a_small_disk(kib: u32) -> (Room, Said) {
             ("paths", "[\"veth\", \"bridge\"]"),
             ("loads", "[\"tcp_rr\", \"udp_rr\"]"),
             ("window", "\"50ms\""),
-            ("blocks", "\"8..8\""),
+            ("blocks", "\"64..64\""),
         ]),
     );
     let script = format!(
@@ -54,7 +54,7 @@ fn a_full_disk_says_what_to_do() {
 fn a_disk_that_fills_up_keeps_and_shows_what_was_measured() {
     let _beside = beside();
     unharmed(|| {
-        let (room, said) = on_a_small_disk(64);
+        let (room, said) = on_a_small_disk(256);
         said.exits(2).says(&[
             "cannot write small/run/samples.jsonl",
             "free some space or choose another directory with --out",
