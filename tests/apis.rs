@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::protocol::{Worker, spec, timetable};
 use crate::support::cli::{PROGRAM, run};
 use crate::support::plan::Room;
-use crate::support::{alone, beside, cell, proved, tell};
+use crate::support::{beside, cell, proved, tell};
 
 const LOADS: [&str; 5] = ["tcp_stream", "tcp_maerts", "udp_stream", "tcp_rr", "udp_rr"];
 
@@ -81,7 +81,7 @@ fn of_both(room: &Room, load: &str, api: &str, flows: u32) -> [Calls; 2] {
 #[test]
 fn a_worker_makes_the_calls_of_its_api_and_no_others() {
     // Short windows are missed where others keep the CPUs.
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     for load in LOADS {
         for (api, flows) in [

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, run};
 use crate::support::plan::Room;
-use crate::support::{alone, apart, beside, procs, skip, skip_part, unless_disturbed, until};
+use crate::support::{apart, beside, procs, skip, skip_part, unless_disturbed, until};
 
 /// Debian's directory of the reference plugins.
 const REFERENCE: &str = "/usr/lib/cni";
@@ -169,7 +169,7 @@ fn a_plugin_that_sleeps_50_ms_in_add_is_50_ms_slower_there_and_nowhere_else() {
     if !has_reference() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     // Both start `sleep` once in ADD, so that its own cost is that of both.
     for (name, seconds) in [("prompt", "0"), ("slow", "0.05")] {

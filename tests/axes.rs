@@ -224,7 +224,7 @@ fn the_smallest_mtu_carries_both_families_or_the_path_says_which_does() {
 
 #[test]
 fn a_rate_shapes_the_wire_both_ways() {
-    let _alone = alone();
+    let _beside = beside();
     walk("rate=100mbit", |path, peer| {
         if peer != Peer::Far {
             return Ok(());

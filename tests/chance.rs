@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 
 use crate::support::chance::{BROKEN, HOLDS, MOST, Seen, Verdict, Watch, decide};
 use crate::support::cli::pid;
-use crate::support::{alone, until};
+use crate::support::{beside, until};
 
 /// Probabilities of the three verdicts, where a sample is within its bounds, or outside, with these: exactly.
 fn verdicts(within: f64, outside: f64) -> [f64; 3] {
@@ -89,7 +89,7 @@ fn always_outside_is_broken_and_always_disturbed_is_no_answer() {
 
 #[test]
 fn a_process_of_others_that_takes_a_cpu_is_seen() {
-    let _alone = alone();
+    let _beside = beside();
     let watch = Watch::start();
     // Its parent ends at once, so that it is nobody's child of ours.
     let script = "sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $!";
@@ -107,7 +107,7 @@ fn a_process_of_others_that_takes_a_cpu_is_seen() {
 /// A thread before which not even a sentry runs keeps a CPU for a while.
 #[test]
 fn a_cpu_that_is_away_is_seen() {
-    let _alone = alone();
+    let _beside = beside();
     use nix::libc::{SCHED_FIFO, sched_param, sched_setscheduler};
     let watch = Watch::start();
     let hog = std::thread::spawn(|| {

@@ -209,7 +209,7 @@ fn idle_pair(handle: &Handle) {
 #[test]
 fn traffic_that_goes_round_the_path_is_found_out() {
     // Its window is of 60 ms.
-    let _alone = alone();
+    let _beside = beside();
     for load in LoadKind::ALL {
         let cell = cell("bridge", Peer::Local, load, &[]);
         let lab = build(hopyard::lab::path("bridge").unwrap(), Peer::Local, &cell).unwrap();

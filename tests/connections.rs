@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, unless_disturbed};
+use crate::support::{beside, unless_disturbed};
 
 /// What a cell's estimates are, by name.
 fn value(cell: &Value, name: &str) -> Option<f64> {
@@ -13,7 +13,7 @@ fn value(cell: &Value, name: &str) -> Option<f64> {
 
 #[test]
 fn connections_come_and_go_at_the_rate_asked_for() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let mut nth = 0;
     let sample = || {

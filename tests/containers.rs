@@ -84,7 +84,7 @@ fn native_senders_are_processes_of_one_endpoint() {
 /// They are processes of the host, by its own interface; a container has another path.
 #[test]
 fn native_senders_send_by_the_interface_of_the_host() {
-    let _alone = alone();
+    let _beside = beside();
     let set = [("containers", "native"), ("flows", "3")];
     for load in [LoadKind::UdpFlood, LoadKind::TcpStream, LoadKind::UdpRr] {
         let cell = cell("native", Peer::Far, load, &set);
@@ -231,7 +231,7 @@ fn a_device_that_one_container_alone_does_not_pass_refutes_the_way() {
 
 #[test]
 fn native_and_contained_senders_share_their_flows_alike() {
-    let _alone = alone();
+    let _beside = beside();
     for containers in ["native", "own"] {
         let set = [
             ("containers", containers),
@@ -291,7 +291,7 @@ fn policies_below(cgroup: &std::path::Path) -> BTreeSet<String> {
 
 #[test]
 fn round_robin_is_of_the_senders() {
-    let _alone = alone();
+    let _beside = beside();
     let set = [("scheduler", "round-robin"), ("client_cpus", "0")];
     let cell = contained("bridge", Peer::Local, LoadKind::UdpStream, &set);
     let lab = build(&cell).unwrap();

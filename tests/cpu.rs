@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hopyard::meter::{CpuMeter, OwnProcesses};
 
-use crate::support::{alone, tell};
+use crate::support::{beside, tell};
 
 /// Processes that take all the CPU time they get.
 struct Hogs(Vec<Child>);
@@ -34,7 +34,7 @@ impl Drop for Hogs {
 /// than there was, up to twice as much.
 #[test]
 fn processes_use_no_more_than_there_is() {
-    let _alone = alone();
+    let _beside = beside();
     let _hogs = Hogs::start(8);
     // A thread of its own, since it comes after the hogs.
     let mut shares = std::thread::spawn(shares_of_others).join().unwrap();

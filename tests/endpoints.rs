@@ -20,7 +20,7 @@ use crate::support::cli::{PROGRAM, Running, Said, has_traffic, hopyard, pid, run
 use crate::support::host::unharmed;
 use crate::support::plan::{PLAN, Room};
 use crate::support::procs::Process;
-use crate::support::{alone, beside, tell, until};
+use crate::support::{beside, tell, until};
 
 /// Longer than both ends of a connection may be silent.
 const IN_TIME: Duration = Duration::from_secs(60);
@@ -163,7 +163,7 @@ fn cpu_is_read(said: &Said) {
 
 #[test]
 fn a_cell_between_endpoints_is_what_the_lab_measures() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let site = Site::new();
         let [client, server] = site.prefixes();
@@ -375,7 +375,7 @@ fn relay(running: &Running, word: &str) -> Vec<u32> {
 #[test]
 fn a_cut_connection_is_a_failed_sample_and_leaves_nothing() {
     // It looks for workers in namespaces other than its own.
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         for what in ["worker", "relay"] {
             // Traffic is told by what a device counted since it was made.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{alone, cell, float, proved, tell, unless_disturbed};
+use crate::support::{beside, cell, float, proved, tell, unless_disturbed};
 
 /// The program that hopyard is compared with, built.
 fn built(room: &Room) -> PathBuf {
@@ -93,7 +93,7 @@ const APART: f64 = if cfg!(debug_assertions) { 0.12 } else { 0.05 };
 /// A program that measures nothing else sees the same, within 5 % of a release build.
 #[test]
 fn another_program_sees_the_same() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let program = built(&room);
     for (load, protocol) in [(LoadKind::TcpCrr, "tcp"), (LoadKind::UdpRr, "udp")] {
@@ -153,7 +153,7 @@ fn first_packets(load: LoadKind) -> u64 {
 #[test]
 fn it_is_in_samples_documents_and_reports() {
     // Short windows are missed where others keep the CPUs.
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     for (name, how) in [("turns", "on"), ("windows", "off")] {
         let out = room.name(name);

@@ -27,7 +27,7 @@ fn lost(arrivals: &Arrivals) -> u64 {
 
 #[test]
 fn a_flood_is_told_flow_by_flow() {
-    let _alone = alone();
+    let _beside = beside();
     for family in ["4", "6"] {
         let set = [("flows", "4"), ("message_size", "64"), ("family", family)];
         let (lab, cell) = built("bridge", LoadKind::UdpFlood, &set);
@@ -76,7 +76,7 @@ fn flows_are_told(arrivals: &Arrivals) {
 
 #[test]
 fn a_thousand_senders() {
-    let _alone = alone();
+    let _beside = beside();
     let set = [("flows", "1000"), ("message_size", "64")];
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
     unless_disturbed(|| {
@@ -92,7 +92,7 @@ fn a_thousand_senders() {
 
 #[test]
 fn what_a_rule_drops_is_lost_and_what_a_socket_drops_is_said() {
-    let _alone = alone();
+    let _beside = beside();
     let set = [("pace", "40mbit"), ("message_size", "500"), ("flows", "2")];
     let (lab, cell) = built("veth-route", LoadKind::UdpPaced, &set);
     let hub = lab.space(role::HUB).unwrap().handle.ns();
@@ -132,7 +132,7 @@ fn what_a_rule_drops_is_lost_and_what_a_socket_drops_is_said() {
 
 #[test]
 fn an_open_loop_keeps_its_rate_and_its_distribution() {
-    let _alone = alone();
+    let _beside = beside();
     for distribution in ["constant", "poisson"] {
         let set = [
             ("pace", "16mbit"),
@@ -180,7 +180,7 @@ fn an_open_loop_keeps_its_rate_and_its_distribution() {
 /// What comes first of each flow is as far apart as the flows begin; the window opens when the last has begun.
 #[test]
 fn flows_begin_one_after_another() {
-    let _alone = alone();
+    let _beside = beside();
     for containers in [None, Some("own")] {
         let mut set = vec![
             ("flows", "4"),
@@ -229,7 +229,7 @@ fn flows_begin_one_after_another() {
 /// Every other datagram is held back for a known time on its way.
 #[test]
 fn known_delays_are_known_jitter() {
-    let _alone = alone();
+    let _beside = beside();
     let set = [("pace", "4mbit"), ("message_size", "500")];
     let (lab, cell) = built("veth", LoadKind::UdpPaced, &set);
     let mut sampler = sampler(1000, 100);
@@ -268,7 +268,7 @@ fn known_delays_are_known_jitter() {
 
 #[test]
 fn a_window_that_opens_with_the_traffic_has_it_from_its_start() {
-    let _alone = alone();
+    let _beside = beside();
     let set = [("flows", "3"), ("message_size", "64")];
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
     for (warm_up_ms, before_ns) in [(0, 0), (100, 100_000_000)] {

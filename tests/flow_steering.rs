@@ -36,7 +36,7 @@ fn first_queue(ns: &NetNs, device: &str) -> (String, u32) {
 
 #[test]
 fn every_device_is_steered_and_the_machine_is_as_before() {
-    let _alone = alone();
+    let _beside = beside();
     let before = entries();
     let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
     walk("rfs", |path, peer| {
@@ -74,7 +74,7 @@ fn steered() -> u64 {
 
 #[test]
 fn packets_are_worked_on_where_they_are_read() {
-    let _alone = alone();
+    let _beside = beside();
     let of = |value| {
         let set = [("rfs", value), ("placement", "split")];
         let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);
@@ -99,7 +99,7 @@ fn packets_are_worked_on_where_they_are_read() {
 
 #[test]
 fn every_device_is_steered_without_readers() {
-    let _alone = alone();
+    let _beside = beside();
     let before = entries();
     let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
     walk("rps", |path, peer| {
@@ -119,7 +119,7 @@ fn every_device_is_steered_without_readers() {
 
 #[test]
 fn a_hash_spreads_flows_over_cpus() {
-    let _alone = alone();
+    let _beside = beside();
     let of = |value| {
         let set = [("rps", value), ("flows", "8"), ("placement", "same")];
         let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);

@@ -7,7 +7,7 @@ use crate::support::cli::run;
 use crate::support::host::unharmed;
 use crate::support::icmp::ping;
 use crate::support::traces::Traces;
-use crate::support::{alone, apart, beside, cell, proved};
+use crate::support::{apart, beside, cell, proved};
 
 fn build(chain: &str, segments: &str, load: LoadKind) -> (Lab, hopyard::model::Cell) {
     let set = [("chain", chain), ("segments", segments)];
@@ -106,7 +106,7 @@ fn a_chain_has_bounds_and_is_asked_for_by_name() {
 
 #[test]
 fn containers_route_side_by_side_all_half_or_none_of_them() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         for (routed, routers) in [
             ("all", vec!["r1", "r2", "r3"]),

@@ -102,7 +102,7 @@ fn namespaces_of_the_kernel() -> Option<u64> {
 
 #[test]
 fn a_lab_of_two_endpoints_comes_and_goes_within_100_ms() {
-    let _alone = alone();
+    let _beside = beside();
     for path in ["veth", "bridge"] {
         let mut spans: Vec<Duration> = (0..20)
             .map(|_| {

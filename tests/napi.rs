@@ -11,7 +11,7 @@ use hopyard_net::NetNs;
 use crate::axes::{build, devices};
 use crate::support::cli::run;
 use crate::support::walk::walk;
-use crate::support::{alone, beside, cell, sampler, tell, until};
+use crate::support::{beside, cell, sampler, tell, until};
 
 /// Does the kernel say that threads poll a device?
 fn is_threaded(ns: &NetNs, device: &str) -> bool {
@@ -85,7 +85,7 @@ fn threads_poll_what_has_napi_and_the_rest_is_said() {
 
 #[test]
 fn the_threads_do_the_receiving() {
-    let _alone = alone();
+    let _beside = beside();
     let of = |value| {
         let set = [
             ("gro", "on"),

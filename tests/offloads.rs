@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, schema, tell, until};
+use crate::support::{beside, schema, tell, until};
 
 fn sweep(room: &Room, name: &str, path: &str, arguments: &[&str]) -> Running {
     let out = room.name(name);
@@ -115,7 +115,7 @@ fn whole(report: &Value) {
 /// The truth is known: whether anybody segments for TCP decides what a bridge costs.
 #[test]
 fn segmentation_is_named_for_bulk_tcp_through_a_bridge() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let enough = ["--blocks", "8", "--window", "100ms", "--json"];
     let said = sweep(&room, "run", "bridge", &enough).wait();

@@ -140,7 +140,7 @@ fn long_frames_pass_whole() {
 
 #[test]
 fn a_lab_comes_and_goes_within_a_second() {
-    let _alone = alone();
+    let _beside = beside();
     if !ovs::is_here() {
         return;
     }

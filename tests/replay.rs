@@ -73,7 +73,7 @@ fn a_window_has_what_the_trace_has() {
 /// Gaps are kept at the receiver: bursts stay bursts.
 #[test]
 fn gaps_are_those_of_the_trace() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let trace = room.file("t.csv", "0.0001,200\n0.0001,200\n0.0001,200\n0.0097,200\n");
     let (lab, cell) = built("veth", &[("trace", &*trace)]);

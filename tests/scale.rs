@@ -15,7 +15,7 @@ use crate::support::cli::{PATIENCE, PROGRAM, Running, hopyard, run};
 use crate::support::host::unharmed;
 use crate::support::icmp::ping_within;
 use crate::support::traces::Traces;
-use crate::support::{alone, cell, mostly, sampler, tell, until};
+use crate::support::{alone, beside, cell, mostly, sampler, tell, until};
 
 const MANY: usize = 1000;
 /// A first frame may have to be flooded to everybody.
@@ -91,7 +91,7 @@ fn resident_kib(pid: u32) -> Option<u64> {
 #[test]
 fn a_thousand_containers_are_measured() {
     const WINDOW_S: f64 = 0.5;
-    let _alone = alone();
+    let _beside = beside();
     let home = tempfile::tempdir().unwrap();
     let flows = format!("flows={MANY}");
     let mut command = hopyard(&["run", "--paths", "bridge", "--loads", "udp_flood"]);
@@ -166,7 +166,7 @@ fn first_going(within: Duration) -> Option<String> {
 /// Else the kernel's work on them would be in the next sample.
 #[test]
 fn what_many_containers_leave_is_gone_before_the_next_sample() {
-    let _alone = alone();
+    let _beside = beside();
     let set = [("containers", "own"), ("flows", "300")];
     let cell = cell("bridge", Peer::Local, LoadKind::UdpFlood, &set);
     // Other people's namespaces may go at any time.

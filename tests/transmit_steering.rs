@@ -8,7 +8,7 @@ use hopyard_net::{NetNs, cpu};
 use crate::axes::{build, devices};
 use crate::napi::each_poller;
 use crate::support::walk::walk;
-use crate::support::{alone, beside, cell, mostly, sampler, tell};
+use crate::support::{beside, cell, mostly, sampler, tell};
 
 /// What the kernel says of each transmit queue of a device: its CPUs as a set; nothing of devices with room for one queue.
 fn queues(ns: &NetNs, device: &str) -> Vec<u64> {
@@ -63,7 +63,7 @@ fn each_cpu_has_a_queue_of_its_own_or_the_device_is_named_that_has_none() {
 /// All flows are sent by one CPU. Their queue of the sender's device is a queue of the receiver's, which a thread polls.
 #[test]
 fn what_one_cpu_sends_goes_by_its_queue() {
-    let _alone = alone();
+    let _beside = beside();
     let of = |value| {
         let set = [
             ("queues", "2"),

@@ -171,7 +171,7 @@ fn loads_follow_one_another_in_the_same_labs() {
 /// Twice the time would be needed for all rounds: there are fewer in each block then, and as many blocks as verdicts need.
 #[test]
 fn a_time_limit_is_shared_by_the_blocks_that_verdicts_need() {
-    let _alone = alone();
+    let _beside = beside();
     let room = Room::new();
     let out = room.name("run");
     let report = run(&[
@@ -206,7 +206,7 @@ fn a_time_limit_is_shared_by_the_blocks_that_verdicts_need() {
 /// Another process on the CPUs is told by its own CPU time, turn by turn, and those turns are taken again.
 #[test]
 fn turns_that_others_disturb_are_taken_again() {
-    let _alone = alone();
+    let _beside = beside();
     let mut hog = hopyard_hog();
     let ended = AtomicBool::new(false);
     let measured = std::thread::scope(|scope| {
@@ -334,7 +334,7 @@ impl Drop for Hog {
 /// The run says that it was measured in turns, and how many something disturbed; `--turns off` measures one after another.
 #[test]
 fn a_run_tells_of_its_turns() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         let of = |turns: &str| {

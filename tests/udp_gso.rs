@@ -4,7 +4,7 @@ use hopyard::lab::Lab;
 use hopyard::model::{LoadKind, Measurement, Peer};
 
 use crate::support::cli::run;
-use crate::support::{alone, beside, cell, float, proved, tell};
+use crate::support::{beside, cell, float, proved, tell};
 
 const SIZE: u32 = 1200;
 
@@ -25,7 +25,7 @@ fn per_skb(measured: &Measurement) -> f64 {
 
 #[test]
 fn datagrams_have_the_asked_size_and_share_a_packet_buffer() {
-    let _alone = alone();
+    let _beside = beside();
     for (family, flows) in [("4", "1"), ("6", "1"), ("4", "3")] {
         let set = [("family", family), ("flows", flows), ("gro", "on")];
         let gso = measured(LoadKind::UdpGso, &set);

@@ -56,7 +56,7 @@ fn files(lab: &Lab) -> usize {
 #[test]
 fn the_sockets_are_of_the_kind_that_the_path_says() {
     // Short windows are missed where others keep the CPUs.
-    let _alone = alone();
+    let _beside = beside();
     for (name, kind) in [("unix", "u_str"), ("unix-seqpacket", "u_seq")] {
         let cell = cell(name, Peer::Host, LoadKind::TcpRr, &[("flows", "3")]);
         let lab = build(&cell).unwrap();

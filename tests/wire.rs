@@ -11,7 +11,7 @@ use hopyard_net::PacketSocket;
 use crate::axes::build;
 use crate::support::cli::run;
 use crate::support::walk::walk;
-use crate::support::{alone, beside, cell, float, mostly, proved, tell};
+use crate::support::{beside, cell, float, mostly, proved, tell};
 
 /// EtherType of a pause (IEEE 802.3, annex 31B).
 const PAUSE: u16 = 0x8808;
@@ -29,7 +29,7 @@ fn mbit(bytes: u64, m: &Measurement) -> f64 {
 /// By each path that has a wire, both ways, in packets that are cut into frames later and in single ones.
 #[test]
 fn a_wire_that_pauses_keeps_its_rate_both_ways() {
-    let _alone = alone();
+    let _beside = beside();
     walk("rate=200mbit wire_pause=1ms", |path, peer| {
         if peer != Peer::Far {
             return Ok(());
@@ -83,7 +83,7 @@ fn a_wire_that_pauses_keeps_its_rate_both_ways() {
 /// The length of a frame decides what it pays for: every length is one of a frame that comes, once, at the same rate.
 #[test]
 fn frames_as_long_as_a_pause_are_no_pauses() {
-    let _alone = alone();
+    let _beside = beside();
     // With the headers of UDP, IPv4 and Ethernet these are frames of 396 to 398 bytes.
     for payload in ["354", "355", "356"] {
         let set = [
@@ -123,7 +123,7 @@ fn heard(socket: &PacketSocket) -> usize {
 /// The frames that stand for pauses end at the other end of the wire: a switch that floods what it does not know gets none.
 #[test]
 fn pauses_end_at_the_wire() {
-    let _alone = alone();
+    let _beside = beside();
     for (path, load) in [
         ("bridge", LoadKind::TcpMaerts),
         ("direct", LoadKind::TcpMaerts),
@@ -166,7 +166,7 @@ fn pauses_end_at_the_wire() {
 /// What the shaper of single frames costs: most of what a packet costs. V21 has the figures.
 #[test]
 fn a_packet_costs_less_than_with_a_timer_for_each() {
-    let _alone = alone();
+    let _beside = beside();
     let cost = |set: &[(&str, &str)]| -> Result<f64, String> {
         let set = [set, &[("rate", "1gbit"), ("offload", "off")]].concat();
         let cell = cell("native", Peer::Far, LoadKind::UdpStream, &set);

@@ -17,7 +17,7 @@ use crate::support::host::unharmed;
 use crate::support::plan::{Room, plan};
 use crate::support::procs::Process;
 use crate::support::traces::Traces;
-use crate::support::{alone, apart, cell, sampler, tell, until};
+use crate::support::{apart, beside, cell, sampler, tell, until};
 
 /// Longer than any patience of the product, shorter than what stands in for a worker.
 const IN_TIME: Duration = Duration::from_secs(60);
@@ -79,7 +79,7 @@ fn one_sample_failed(report: &Value) -> String {
 #[test]
 fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
     // It looks for network namespaces by number, and numbers come again.
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         for victim in [0, 1] {
             let room = Room::new();
@@ -104,7 +104,7 @@ fn a_killed_worker_fails_its_cell_and_the_run_goes_on() {
 #[test]
 fn a_window_that_a_worker_missed_is_measured_again() {
     // What is done in the window comes too late where others keep the CPUs.
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         let (_, report) = two_cells(&room, 0, |workers| {
@@ -145,7 +145,7 @@ fn a_window_that_a_worker_missed_is_measured_again() {
 #[test]
 fn a_stopped_worker_fails_its_cell_and_the_run_goes_on() {
     // It looks for network namespaces by number, and numbers come again.
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         let (said, report) = two_cells(&room, 1, |workers| {

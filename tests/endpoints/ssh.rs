@@ -10,7 +10,7 @@ use hopyard_net::NetNs;
 use super::{Site, only_cell};
 use crate::support::cli::PROGRAM;
 use crate::support::host::unharmed;
-use crate::support::{alone, beside, skip, ssh, until};
+use crate::support::{beside, skip, ssh, until};
 
 /// An sshd in the server's namespace, with an empty `/run` of its own; it ends with the value.
 struct Sshd {
@@ -83,7 +83,7 @@ fn has_sshd() -> bool {
 
 #[test]
 fn through_ssh_a_cell_is_what_it_is_without() {
-    let _alone = alone();
+    let _beside = beside();
     if !has_sshd() {
         return;
     }

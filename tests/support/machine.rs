@@ -1,10 +1,11 @@
 //! Who has the machine, of which there is one. Each test says one of three things first:
 //!
-//! - [`alone`]: it judges speed, CPU time or delays, or looks at what is everybody's (all processes of the first PID namespace,
-//!   what the kernel counts for the whole machine). Nothing else runs.
+//! - [`alone`]: it judges speed, CPU time or delays more closely than others beside it would allow, or looks at what is everybody's
+//!   (all processes of the first PID namespace, what the kernel counts for the whole machine). Nothing else runs.
 //! - [`apart`](super::apart): it looks at everything of some kind (leftovers, labs by name, processes, descriptors, mounts), or
 //!   calls `hopyard clean`, or keeps a lab. It has a process and namespaces of its own, in which all of that is its own.
-//! - [`beside`]: it looks at what is its own by name: exit statuses, outputs, files of its room, labs that it holds.
+//! - [`beside`]: it looks at what is its own by name: exit statuses, outputs, files of its room, labs that it holds; or at figures
+//!   that others beside it seldom spoil. If they do, `scripts/unit` runs it again when all others are done.
 //!
 //! What is `apart` runs beside others too. All that run beside others come first (`scripts/test-program` has all tests wait at
 //! once), then the others one by one.
