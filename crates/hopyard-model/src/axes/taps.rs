@@ -97,7 +97,7 @@ impl Descriptor for QueueLength {
     const NAME: &'static str = "queue_length";
     const SUMMARY: &'static str =
         "frames that each queue of a multi-queue tap holds for the program that reads it";
-    const VALUES: &'static str = "1 to 100000 (default: the kernel's, 1000)";
+    const VALUES: &'static str = "1 to 100000 (default: 4096, by the tap switch)";
     const OTHER: &'static str = "64";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
