@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 
 use crate::support::chance::{BROKEN, HOLDS, MOST, Seen, Verdict, Watch, decide};
 use crate::support::cli::pid;
-use crate::support::{beside, until};
+use crate::support::{alone, beside, until};
 
 /// Probabilities of the three verdicts, where a sample is within its bounds, or outside, with these: exactly.
 fn verdicts(within: f64, outside: f64) -> [f64; 3] {
@@ -89,7 +89,7 @@ fn always_outside_is_broken_and_always_disturbed_is_no_answer() {
 
 #[test]
 fn a_process_of_others_that_takes_a_cpu_is_seen() {
-    let _beside = beside();
+    let _alone = alone();
     let watch = Watch::start();
     // Its parent ends at once, so that it is nobody's child of ours.
     let script = "sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $!";

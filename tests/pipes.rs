@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::process::Command;
 
-use crate::support::beside;
 use crate::support::cli::{PROGRAM, Running, hopyard};
 use crate::support::host::unharmed;
 use crate::support::plan::{Room, plan};
+use crate::support::{alone, beside};
 
 /// Runs with a pipe that is read for one line and closed, as by `| head -1`.
 fn head(arguments: &[&str], stderr_too: bool) -> (Option<i32>, String, String) {
@@ -54,7 +54,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 #[test]
 fn nobody_reading_stdout_at_all_is_no_failure() {
     // `clean` is to say nothing, of labs of others either.
-    let _beside = beside();
+    let _alone = alone();
     for arguments in [&["list", "axes"][..], &["schema"], &["--help"], &["clean"]] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

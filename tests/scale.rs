@@ -196,6 +196,8 @@ fn entries(directory: &str) -> usize {
 
 /// Has `lab up` killed on its way, and cleans.
 fn killed(path: &str, containers: usize, kill: impl Fn(&[&str])) {
+    // What others left is none of it.
+    run(&["clean"]).exits(0);
     let before = Traces::now();
     let _ends = Ends;
     let flows = format!("flows={containers}");
