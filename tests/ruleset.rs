@@ -123,6 +123,25 @@ fn each_chain_tells_whose_traffic_it_sees() {
     }
 }
 
+/// The chain without a rule is there too: what it costs is the question.
+#[test]
+fn samples_come_with_the_program() {
+    let _beside = beside();
+    let samples = "none,sample:bridge,sample:bridge-rule";
+    let said = with_rules(samples, "bridge", &["--loads", "udp_rr"]);
+    let document = said.exits(0).json();
+    let cells = document["cells"].as_array().unwrap();
+    let rules: Vec<&Value> = cells.iter().map(|cell| &cell["axes"]["ruleset"]).collect();
+    assert_eq!(rules, ["none", "sample:bridge", "sample:bridge-rule"]);
+    for cell in cells {
+        assert_eq!(cell["status"], "ok", "{cell:#}");
+    }
+    // The one with a rule is seen by its traffic.
+    let chain = &cells[2]["chains"][0];
+    assert_eq!(chain["family"], "bridge", "{chain}");
+    assert_eq!(chain["sees"], "traffic", "{chain}");
+}
+
 #[test]
 fn a_host_sees_what_is_for_itself_in_its_input_chain() {
     let _beside = beside();
