@@ -86,7 +86,7 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     }
     // A host that takes an emulated CPU away for the whole of a window fails its sample; a path that does not work
     // there fails all of its.
-    assert!(failed.len() <= cells.len() / 5, "{failed:?}");
+    assert!(failed.len() <= 1, "{failed:?}");
     let cell = |path: &str| cells.iter().find(|c| c["path"] == path);
     for path in [
         "veth",

@@ -22,9 +22,9 @@ const MOST_BYTES: u64 = 64 << 20;
 
 impl OnLab for Rules {
     fn needs(&self, axes: &Axes) -> &'static [Need] {
-        match axes.ruleset {
-            Some(Ruleset::File { .. } | Ruleset::Sample(_)) => &[Need::FILTER],
-            Some(Ruleset::None) | None => &[],
+        match axes.ruleset.as_ref().and_then(Ruleset::name) {
+            Some(_) => &[Need::FILTER],
+            None => &[],
         }
     }
 

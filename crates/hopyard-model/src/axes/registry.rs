@@ -250,7 +250,7 @@ axes! {
     /// What chooses among them; absent leaves the path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     steering: Option<Steering> = taps::SteeringAxis,
-    /// Frames that each queue of a multi-queue tap holds; absent leaves the tap switch.s own number.
+    /// Frames that each queue of a multi-queue tap holds; absent leaves the tap switch's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queue_length: Option<u32> = taps::QueueLength,
     /// Which frames of a TCP flow the tap switch joins; absent leaves its own.

@@ -40,16 +40,13 @@ pub enum RulesSample {
     BridgeRule,
 }
 
-const SAMPLES: [(&str, RulesSample); 2] = [
-    ("sample:bridge", RulesSample::Bridge),
-    ("sample:bridge-rule", RulesSample::BridgeRule),
-];
-
 impl RulesSample {
+    const ALL: [Self; 2] = [Self::Bridge, Self::BridgeRule];
+
     fn name(self) -> &'static str {
         match self {
-            Self::Bridge => SAMPLES[0].0,
-            Self::BridgeRule => SAMPLES[1].0,
+            Self::Bridge => "sample:bridge",
+            Self::BridgeRule => "sample:bridge-rule",
         }
     }
 }
@@ -89,7 +86,10 @@ impl FromStr for Ruleset {
         if text == NONE {
             return Ok(Self::None);
         }
-        if let Some((_, sample)) = SAMPLES.into_iter().find(|(name, _)| *name == text) {
+        if let Some(sample) = RulesSample::ALL
+            .into_iter()
+            .find(|sample| sample.name() == text)
+        {
             return Ok(Self::Sample(sample));
         }
         let (name, digest) = digested::split(text);
@@ -149,10 +149,11 @@ mod tests {
             assert_eq!(ruleset.to_string(), text);
         }
         assert_eq!("none".parse::<Ruleset>().unwrap(), Ruleset::None);
-        for (name, sample) in SAMPLES {
-            let ruleset: Ruleset = name.parse().unwrap();
+        for sample in RulesSample::ALL {
+            let ruleset: Ruleset = sample.name().parse().unwrap();
             assert_eq!(ruleset, Ruleset::Sample(sample));
-            assert_eq!(ruleset.to_string(), name);
+            assert_eq!(ruleset.to_string(), sample.name());
+            assert!(RulesetAxis::VALUES.contains(sample.name()));
         }
         for wrong in ["", " ", "#0123456789ab"] {
             let error = wrong.parse::<Ruleset>().unwrap_err().to_string();
