@@ -18,7 +18,10 @@ pub(super) fn disturbed(cells: &[CellReport], samples: &[&Sample]) -> Option<Str
             .collect();
         let turns: Vec<&[Turn]> = measurements(&own).map(|m| &*m.turns).collect();
         let turns: Vec<&[Turn]> = turns.into_iter().filter(|t| !t.is_empty()).collect();
-        let rest = turns.iter().filter(|turns| !has_quiet_turns(turns));
+        // One turn is too few to choose from, but may be a quiet one.
+        let rest = turns
+            .iter()
+            .filter(|turns| !has_quiet_turns(turns) && !turns.iter().all(Turn::is_quiet));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         if f64::from(count(rest.count())) <= DISTURBED * f64::from(count(turns.len())) {
             continue;
@@ -89,5 +92,22 @@ mod tests {
         );
         assert_eq!(warning(2), None);
         assert_eq!(warning(8), None);
+    }
+
+    #[test]
+    fn a_single_quiet_turn_is_not_doubted() {
+        let mut run = with_quiet(1);
+        for sample in &mut run.samples {
+            if let Outcome::Measured(m) = &mut sample.outcome {
+                m.turns.truncate(1);
+            }
+        }
+        let warnings = assess(&run).warnings;
+        assert!(
+            warnings
+                .iter()
+                .all(|w| w.code != WarningCode::DisturbedTurns),
+            "{warnings:?}"
+        );
     }
 }
