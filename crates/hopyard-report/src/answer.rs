@@ -117,7 +117,7 @@ impl<'a> Advice<'a> {
         };
         let place = match told.len() {
             1 => format!(" under {}", self.places(told)[0]),
-            n if n == of => format!(" under all {n} loads"),
+            n if n == of => format!(" under {}", self.all(told)),
             _ => format!(" under {}", listed(&self.places(told))),
         };
         match &everywhere[..] {
@@ -139,6 +139,20 @@ impl<'a> Advice<'a> {
                 "{} are the best choice{among}{place}, and not told apart",
                 listed(&several.iter().map(|p| plain::line(p)).collect::<Vec<_>>())
             ),
+        }
+    }
+
+    /// All choices by what they are: loads, or the same load more than once.
+    fn all(&self, choices: &[&Choice]) -> String {
+        let loads = distinct(choices.iter().map(|choice| choice.load)).len();
+        let what = if loads == choices.len() {
+            "loads"
+        } else {
+            "conditions"
+        };
+        match choices.len() {
+            2 => format!("both {what}"),
+            n => format!("all {n} {what}"),
         }
     }
 

@@ -32,15 +32,16 @@ pub(super) fn of_run(report: &RunReport, observations: &[Observation]) -> Commen
     let (mut open, more) = differing(different(report, &layout));
     open.extend(gate::of_run(report));
     let name = |name: &str| name.to_owned();
+    let in_one = match &chapters.matrix[..] {
+        [] => Vec::new(),
+        matrix => [matrix, &chapters.legend].concat(),
+    };
     Comment {
         answer: answer.unwrap_or_else(|| nothing_to_compare(report)),
         open,
         folded: vec![
             (name("Further differences"), more),
-            (
-                name("All comparisons in one table"),
-                [chapters.matrix, chapters.legend].concat(),
-            ),
+            (name("All comparisons in one table"), in_one),
             (
                 name("What was measured, and all figures"),
                 [chapters.title, chapters.opening, chapters.figures].concat(),

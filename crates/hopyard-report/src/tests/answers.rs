@@ -90,6 +90,38 @@ fn what_is_not_told_apart_says_how_long_it_would_take() {
 }
 
 #[test]
+fn one_load_under_two_conditions_is_not_called_two_loads() {
+    let best = |second: LoadKind| {
+        let mut report = recommended(
+            |report, choice| choice.best = vec![candidate(report, "macvlan", Vec::new())],
+            &[],
+            &[],
+        );
+        let choices = &mut report.recommendation.as_mut().unwrap().choices;
+        let mut other = choices[0].clone();
+        other.load = second;
+        choices.truncate(1);
+        choices.push(other);
+        answer(&report)
+    };
+    let same = best(LoadKind::TcpStream);
+    assert!(
+        same.contains("the best choice under both conditions"),
+        "{same}"
+    );
+    let other = best(LoadKind::TcpRr);
+    assert!(
+        other.contains("the best choice under both loads"),
+        "{other}"
+    );
+    // What has no table of all comparisons has no empty part for it in a comment either.
+    let mut report = fixture::paths();
+    assert!(page(&report, "comment").contains("<summary>All comparisons in one table"));
+    report.cells[0].axes.flows = 4;
+    assert!(!page(&report, "comment").contains("<summary>All comparisons in one table"));
+}
+
+#[test]
 fn the_one_that_is_best_is_held_against_the_base() {
     let report = |needs: &[Feature], path: &str| {
         recommended(
