@@ -17,7 +17,7 @@ fn probe() -> hopyard_net::Result<()> {
     let what = "join sockets by sockmap";
     let unsupported = |why: String| hopyard_net::Error::Unsupported {
         what: what.to_owned(),
-        feature: "the shortcut of a direct switch".to_owned(),
+        feature: "sockmap".to_owned(),
         remedy: format!(
             "this needs Linux 6.2 or newer with CONFIG_BPF_STREAM_PARSER, CONFIG_CGROUP_BPF and cgroup v2 ({why}), or \
              choose path `direct`"

@@ -207,7 +207,9 @@ fn of_rules(found: hopyard_net::Result<Bypassed>) -> Vec<Finding> {
         found
     });
     let mut findings = Vec::new();
-    for unknown in found.unknown {
+    // nftables and iptables may fail alike.
+    let unknown: std::collections::BTreeSet<String> = found.unknown.into_iter().collect();
+    for unknown in unknown {
         let mend = "run as root, with nftables installed";
         findings.push(finding(unknown, EFFECT, mend));
     }
