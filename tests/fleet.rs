@@ -90,6 +90,7 @@ impl Site {
         let path = std::env::var("PATH").unwrap();
         let bin = self.room.name("bin");
         command.env("PATH", format!("{bin}:{}:{path}", directory.display()));
+        command.env("TMPDIR", self.room.path());
         command.current_dir(self.room.path());
         command
     }

@@ -28,6 +28,7 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
                 .count(),
             0
         );
+        assert_eq!(homes(&site), 0);
         let parts = walk(&site.room.at("out/samples"));
         assert!(parts >= 5, "{parts}");
         let words = [
@@ -89,6 +90,7 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
             "run", &file, "-o", "again", "--resume", "--relay", "env A=3",
         ]);
         resumed.exits(0).prints(&["20 of 20 pairs measured"]);
+        assert_eq!(homes(&site), 1, "of the one that was killed");
         // What is no relay.
         let words = ["run", &file, "-o", "none", "--relay", "false"];
         site.run(&words)
@@ -121,6 +123,19 @@ fn relays_whose_root_is_killed_leave_nothing() {
             })
         });
     });
+}
+
+/// Directories of relays that are still there.
+fn homes(site: &Site) -> usize {
+    let entries = std::fs::read_dir(site.room.path()).unwrap().flatten();
+    entries
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("hopyard-relay.")
+        })
+        .count()
 }
 
 fn walk(directory: &std::path::Path) -> usize {

@@ -53,7 +53,7 @@ pub use page::{Page, Point, page, points};
 pub use plan::{AT_ONCE, Column, Plan, Preview, Settings};
 pub use query::DuckDb;
 pub use rank::{Machine, Ranks};
-pub use relays::{Relays, serve as serve_relay};
+pub use relays::{Relays, remove_abandoned as remove_abandoned_relays, serve as serve_relay};
 pub use report::{plan_text, text, verdicts_text};
 pub use samples::{SCHEMA as SAMPLES_SCHEMA, Sample};
 pub use schedule::{Pair, Pairs, rounds};

@@ -4,6 +4,7 @@
 //! A relay is `hopyard fleet relay`, started by a command of the user and spoken to in lines of JSON, as workers are. Each side takes
 //! 15 s of silence for the end of the other.
 
+mod home;
 mod serve;
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,7 @@ use crate::plan::Plan;
 use crate::samples::Sample;
 use crate::store::Store;
 
+pub use self::home::remove_abandoned;
 pub use self::serve::serve;
 
 /// Version of the messages below.
@@ -35,6 +37,8 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// For a login.
 const GREETING: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
+/// For a relay that was told to end, which ends what it runs and removes its directory.
+const LEAVING: Duration = Duration::from_secs(5);
 /// Of a line: a plan of 2,048 machines, or a pair with a thousand blocks.
 const LONGEST_LINE: u64 = 64 << 20;
 
@@ -85,7 +89,8 @@ pub struct Relays {
 struct Relay {
     prefix: String,
     child: Child,
-    to: ChildStdin,
+    /// Until it is told to end.
+    to: Option<ChildStdin>,
     lines: Receiver<String>,
     /// Pairs that it runs: attempt and begin of each.
     running: BTreeMap<usize, (u32, Instant)>,
@@ -146,7 +151,7 @@ impl Relay {
         Ok(Self {
             prefix: prefix.to_string(),
             child,
-            to,
+            to: Some(to),
             lines: lines_as_they_come(from, LONGEST_LINE),
             running: BTreeMap::new(),
             heard: Instant::now(),
@@ -183,7 +188,8 @@ impl Relay {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
         self.told = Instant::now();
-        self.to.write_all(&line)
+        let mut to = self.to.as_ref().ok_or(std::io::ErrorKind::BrokenPipe)?;
+        to.write_all(&line)
     }
 
     /// What it has said meanwhile; why it is no relay any more, if so.
@@ -218,9 +224,10 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // Its stdin ends with this value; what it runs then ends within its own patience. A command that stays is killed.
         let _told = self.tell(&Told::Stop);
-        if matches!(self.child.try_wait(), Ok(None)) {
+        self.to = None;
+        let told = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && told.elapsed() < LEAVING {
             std::thread::sleep(LOOK);
         }
         let _killed = self.child.kill();

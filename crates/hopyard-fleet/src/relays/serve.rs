@@ -1,43 +1,19 @@
 //! The relay's side: runs the pairs that it is told to, and says what came of each.
 
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::TryRecvError;
 use std::time::Instant;
 
 use hopyard_host::bounded::lines_as_they_come;
 
+use super::home::Home;
 use super::{BEAT, LONGEST_LINE, SILENCE, Said, Told, VERSION};
 use crate::children::Children;
 use crate::drive::{Engine, Job};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::store::Store;
-
-/// A directory for runs, which goes with the value.
-struct Home(PathBuf);
-
-impl Home {
-    fn make() -> Result<Self> {
-        let name = format!(
-            "hopyard-relay.{}.{}",
-            std::process::id(),
-            jiff::Timestamp::now().as_nanosecond()
-        );
-        let directory = std::env::temp_dir().join(name);
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&directory);
-        made.map_err(|e| Error::file("make", &directory, e))?;
-        Ok(Self(directory))
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        // What cannot be removed was removed by somebody else.
-        let _gone = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Is a relay for whoever is at the other end of stdin and stdout, until that ends.
 ///
@@ -57,7 +33,7 @@ pub fn serve(program: PathBuf, is_stopped: impl Fn() -> bool) -> Result<()> {
     };
     let home = Home::make()?;
     let mut relaying = Relaying {
-        store: Store::create(&home.0.join("fleet"), plan)?,
+        store: Store::create(&home.path().join("fleet"), plan)?,
         engine: Children::new(program),
         running: 0,
         said: Instant::now(),

@@ -139,10 +139,16 @@ pub(super) fn clean(force: bool) -> Done {
     for removed in &cleaned.removed {
         print(&format!("removed {removed}\n"))?;
     }
+    let relays = hopyard_fleet::remove_abandoned_relays();
+    if relays > 0 {
+        print(&format!(
+            "removed directories that relays of fleets left: {relays}\n"
+        ))?;
+    }
     for problem in cleaned.problems.iter().chain(&cleaned.left_alone) {
         crate::note(format_args!("{problem}"));
     }
-    if cleaned.removed.is_empty() && cleaned.problems.is_empty() {
+    if cleaned.removed.is_empty() && cleaned.problems.is_empty() && relays == 0 {
         print("nothing to clean\n")?;
     }
     Ok(ExitCode::from(u8::from(!cleaned.problems.is_empty())))
