@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink, own_cgroup};
 use serde::Serialize;
@@ -87,8 +87,8 @@ pub fn test_shortcut() -> Result<SelfTest> {
 /// What a check says: why it failed.
 type Checked<T = ()> = std::result::Result<T, String>;
 
-/// Longer than any check waits for what has to come.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Longer than any check waits for what has to come, in an emulated guest that boots too.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Two namespaces with a pair between them, and a listener.
 struct Bench {
@@ -203,6 +203,23 @@ fn prepare(stream: &TcpStream) -> Checked {
 /// The outcome of a call, in words.
 fn said<T>(what: &str, outcome: io::Result<T>) -> Checked<T> {
     outcome.map_err(|error| format!("{what}: {error}"))
+}
+
+/// Reads once, again where the reader was woken for nothing ([`Loss::Blocking`]): how much came, and how often it was.
+fn read_on(mut from: &TcpStream, buffer: &mut [u8]) -> Checked<(usize, u32)> {
+    let begun = Instant::now();
+    let mut woken = 0;
+    loop {
+        match from.read(buffer) {
+            // Later it is the timeout of the socket.
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < PATIENCE =>
+            {
+                woken += 1;
+            }
+            read => return Ok((said("receive", read)?, woken)),
+        }
+    }
 }
 
 fn ensure(holds: bool, why: impl FnOnce() -> String) -> Checked {

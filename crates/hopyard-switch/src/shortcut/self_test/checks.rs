@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt::Linger};
 
-use super::{Bench, Checked, PATIENCE, ensure, said};
+use super::{Bench, Checked, PATIENCE, ensure, read_on, said};
 use crate::shortcut::SHORTCUT_MAX_MESSAGE;
 
 type Check = fn(&Bench) -> Checked;
@@ -63,17 +63,12 @@ fn send_all(mut to: &TcpStream, total: usize, sizes: impl Iterator<Item = usize>
 }
 
 /// Reads so many octets that [`send_all`] sent, from a place on.
-fn receive_all(mut from: &TcpStream, begin: usize, total: usize) -> Checked {
+fn receive_all(from: &TcpStream, begin: usize, total: usize) -> Checked {
     let mut buffer = vec![0; 50_000];
-    let end = Instant::now() + PATIENCE;
     let mut at = begin;
     while at < total {
         let most = buffer.len().min(total - at);
-        let n = match from.read(&mut buffer[..most]) {
-            // The reader was woken for nothing (`Loss::Blocking`).
-            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < end => continue,
-            read => said("receive", read)?,
-        };
+        let (n, _) = read_on(from, &mut buffer[..most])?;
         ensure(n > 0, || {
             format!("the stream ended after {at} of {total} octets")
         })?;

@@ -13,7 +13,7 @@ use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt::TcpUlp};
 use nix::unistd::pipe;
 
 use super::checks::reset;
-use super::{Bench, Checked, Loss, said};
+use super::{Bench, Checked, Loss, ensure, read_on, said};
 
 /// Do joined sockets keep it?
 type Keeps = fn(&Bench) -> Checked<bool>;
@@ -47,15 +47,18 @@ fn read_while_sending(bench: &Bench) -> Checked<bool> {
         let writer = scope.spawn(move || writes.write_all(&vec![0; LONG]));
         settle();
         let mut buffer = vec![0; 1 << 20];
-        let mut left = LONG;
+        let (mut left, mut for_nothing) = (LONG, 0);
         while left > 0 {
-            left -= said("receive", server.read(&mut buffer))?;
+            let (n, woken) = read_on(&server, &mut buffer)?;
+            ensure(n > 0, || format!("the stream ended {left} octets early"))?;
+            left -= n;
+            for_nothing += woken;
         }
         said("answer", server.write_all(b"y"))?;
         let sent = writer.join().map_err(|_| "the writer panicked")?;
         said("send", sent)?;
         let got = reader.join().map_err(|_| "the reader panicked")?;
-        Ok(got.is_ok())
+        Ok(got.is_ok() && for_nothing == 0)
     })
 }
 
