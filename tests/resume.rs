@@ -136,6 +136,25 @@ fn a_run_out_of_time_gets_more_of_it() {
     assert_eq!(header["needs"], serde_json::json!(["filter"]));
 }
 
+/// Figures of another way than the path are told from others by the exit status, too.
+#[test]
+fn a_path_proof_that_failed_is_the_exit_status() {
+    let _beside = beside();
+    let room = Room::new();
+    start(&room, &[("time_limit", "\"700ms\"")]).wait();
+    let mut samples = samples(&room);
+    let way = &mut samples[0]["outcome"]["measured"]["way"];
+    assert_eq!(way["proved"], true);
+    way["proved"] = false.into();
+    way["problems"] = serde_json::json!(["a/round is not on the path"]);
+    let text: String = samples.iter().map(|s| format!("{s}\n")).collect();
+    room.file("run/samples.jsonl", text);
+    let more = ["--resume", &room.name("run"), "--time-limit", "1m"];
+    run(&[&["run"], &more[..]].concat())
+        .exits(1)
+        .prints(&["Path proof failed", "a/round is not on the path"]);
+}
+
 #[test]
 fn what_cannot_go_on_says_why_and_stays_as_it_is() {
     let _beside = beside();

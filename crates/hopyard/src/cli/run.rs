@@ -301,10 +301,12 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
             directory.display()
         ));
     }
-    let failed = report
-        .cells
-        .iter()
-        .any(|cell| cell.status == CellStatus::Failed);
+    // Figures of another way than the path are no figures of the path.
+    let failed = report.cells.iter().any(|cell| match cell.status {
+        CellStatus::Failed => true,
+        CellStatus::Ok => !cell.way.problems.is_empty(),
+        CellStatus::Unsupported => false,
+    });
     Ok(if failed {
         ExitCode::from(1)
     } else {
