@@ -22,7 +22,7 @@ impl Path for Vm {
     }
 
     fn summary(&self) -> &'static str {
-        "a QEMU guest with virtio-net on a tap at a bridge or the direct switch, or on a macvtap (by name only); \
+        "a QEMU guest with virtio-net on a tap at a bridge or the direct switch, or on a macvtap; \
          local: to a namespace at the same"
     }
 

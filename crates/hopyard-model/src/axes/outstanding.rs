@@ -11,7 +11,7 @@ pub(super) struct Outstanding;
 impl Descriptor for Outstanding {
     type Value = Option<u32>;
     const NAME: &'static str = "outstanding";
-    const SUMMARY: &'static str = "requests of a flow in flight (tcp_rr, udp_rr)";
+    const SUMMARY: &'static str = "requests of a flow in flight over a standing connection";
     const VALUES: &'static str = "1 to 256 (default 1)";
     const OTHER: &'static str = "16";
     const ABSENT: Self::Value = None;

@@ -52,10 +52,7 @@ fn paths() -> Vec<Row> {
             Row {
                 name: path.name(),
                 more: vec![peers.join(", "), seen.join(", ")],
-                summary: match &reason {
-                    None => path.summary().to_owned(),
-                    Some(_) => format!("{} (not here: see `hopyard doctor`)", path.summary()),
-                },
+                summary: summary(*path, reason.is_none()),
                 json: json!({
                     "name": path.name(),
                     "summary": path.summary(),
@@ -66,12 +63,24 @@ fn paths() -> Vec<Row> {
                     "since": path.since(),
                     "needs": path.needs().iter().map(|need| need.name).collect::<Vec<_>>(),
                     "mtu_owner": path.mtu_owner(),
+                    "by_name_only": path.by_name_only(),
                     "available": reason.is_none(),
                     "reason": reason,
                 }),
             }
         })
         .collect()
+}
+
+fn summary(path: &'static dyn Path, is_available: bool) -> String {
+    let mut text = path.summary().to_owned();
+    if path.by_name_only() {
+        text += "; by name only";
+    }
+    if !is_available {
+        text += " (not here: see `hopyard doctor`)";
+    }
+    text
 }
 
 /// Who filters where rules of the hub see nothing, by peer.
