@@ -332,19 +332,24 @@ pub(crate) fn refused(what: &str, kind: &LinkKind<'_>, refusal: Refusal) -> Erro
         };
     }
     let kind = kind.name();
-    let unknown = refusal
-        .detail
-        .as_deref()
-        .is_none_or(|text| text.contains("nknown device type"));
-    if refusal.errno() == libc::EOPNOTSUPP && unknown {
+    let detail = refusal.detail.as_deref();
+    if refusal.errno() == libc::EOPNOTSUPP
+        && detail.is_none_or(|text| text.contains("nknown device type"))
+    {
+        let mut remedy = format!(
+            "load module `{}` (kernel option {})",
+            module(kind),
+            option(kind)
+        );
+        if detail.is_none() {
+            // Kernels before 4.20 say no more of a kind, and no kernel of an option.
+            remedy +=
+                ", and if it is there, see which of its settings this kernel was built without";
+        }
         return Error::Unsupported {
             what: what.into(),
             feature: kind.into(),
-            remedy: format!(
-                "load module `{}` (kernel option {})",
-                module(kind),
-                option(kind)
-            ),
+            remedy,
         };
     }
     handle::refused(what, refusal)
