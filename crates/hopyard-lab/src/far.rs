@@ -292,7 +292,7 @@ impl Builder {
 }
 
 /// Paths whose far end is the card alone, or a tunnel that an [`Order`] has.
-const PATHS: [&str; 7] = [
+const OVER_A_CABLE: [&str; 7] = [
     "native",
     "bridge",
     "bridge-nf",
@@ -305,5 +305,5 @@ const PATHS: [&str; 7] = [
 /// Can the wire of this path be a real cable to another machine?
 #[must_use]
 pub fn crosses_cable(path: &str) -> bool {
-    PATHS.contains(&path)
+    OVER_A_CABLE.contains(&path)
 }
