@@ -151,6 +151,13 @@ fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
             assert!(html.contains(words), "{words}");
         }
 
+        // A program is named from the user's own directory.
+        let readers = std::path::Path::new(python).ancestors().nth(2).unwrap();
+        std::os::unix::fs::symlink(readers, site.room.at("venv")).unwrap();
+        site_run(&["fleets/new", "--duckdb", "venv/bin/python"])
+            .exits(0)
+            .prints(&["from 48 samples"]);
+
         // What it cannot do, it says.
         site_run(&["fleets/new", "--duckdb", "/nonexistent/duckdb"])
             .exits(2)

@@ -33,7 +33,13 @@ impl DuckDb {
     /// There is none of them.
     pub fn find(named: Option<&Path>) -> Result<Self> {
         if let Some(program) = named {
-            return Ok(Self::of(program.to_owned()));
+            // It is started in the fleet's directory, and named from the user's; what has no directory is in PATH.
+            let has_directory = program.components().count() > 1;
+            let program = match has_directory.then(|| std::path::absolute(program)) {
+                Some(Ok(whole)) => whole,
+                _ => program.to_owned(),
+            };
+            return Ok(Self::of(program));
         }
         if let Some(program) = programs::in_path("duckdb") {
             return Ok(Self::of(program));
