@@ -23,6 +23,11 @@ TEST_THREADS ?= 5
 # The release before turns (tag v0.1.0-windows), which `make bench` compares with; with `OLD=` it is this one with --turns off.
 OLD ?= b5e5a44
 
+# What reads the samples of a fleet in `make bench-fleet`.
+DUCKDB_VERSION := 2.0.0
+READERS := target/tools/readers
+DUCKDB ?=
+
 # What builds the book. It is installed below target/, nowhere else.
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
@@ -111,14 +116,16 @@ else
 	$(PEERS) $(ARGS)
 endif
 
-bench-fleet: root toolchain ## what fleets cost: ssh beside nsenter, eight machines, a thousand simulated ones, ten million samples; twenty minutes
-	@scripts/need $(BUILD_PACKAGES) openssh-server iproute2 util-linux
+bench-fleet: root toolchain ## what fleets cost: ssh beside nsenter, eight machines, a thousand simulated ones, ten million samples; ten minutes
+	@scripts/need $(BUILD_PACKAGES) openssh-server iproute2 util-linux python3-venv
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/fleet remote
 	target/release/fleet pairs
 	rm -rf target/fleet-1000
+	@[ -n "$(DUCKDB)" ] || [ -x $(READERS)/bin/python ] || { echo "installing DuckDB $(DUCKDB_VERSION) for Python into $(READERS), once"; \
+		python3 -m venv --clear $(READERS) && $(READERS)/bin/python -m pip install --quiet "duckdb==$(DUCKDB_VERSION)"; }
 	HOPYARD_FLEET_MACHINES=1000 HOPYARD_FLEET_DIR=$(CURDIR)/target/fleet-1000 $(CARGO) test --locked -p hopyard-fleet --test many_machines -- --nocapture
-	target/release/fleet samples target/fleet-1000 $(if $(DUCKDB),--duckdb $(DUCKDB))
+	target/release/fleet samples target/fleet-1000 --duckdb $(or $(DUCKDB),$(READERS)/bin/python)
 
 docs: toolchain ## the documentation as a book, in target/book, and a check of all its links; installs mdBook below target/
 	@scripts/need $(BUILD_PACKAGES)

@@ -157,6 +157,9 @@ fn samples(hopyard: &Path, fleet: &Path, duckdb: Option<&Path>) -> Result<(), Fa
             (of_children()? - cpu).as_secs_f64(),
             most_kb >> 10
         ));
+        if !status.success() {
+            return Err(format!("the report as {format} failed: {status}").into());
+        }
     }
     Ok(())
 }
