@@ -14,7 +14,7 @@ use crate::support::host::unharmed;
 use crate::support::icmp::{ping, ping_within};
 use crate::support::kernels::guests_boot_one;
 use crate::support::traces::Traces;
-use crate::support::walk::{walk, walk_all};
+use crate::support::walk::{walk_all, walk_with_devices};
 use crate::support::{alone, apart, beside, cell, proved, sampler, tell, unless_disturbed};
 
 /// Of payload: as many transactions, whose responses have a byte each.
@@ -168,7 +168,7 @@ fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(),
 fn a_device_that_is_not_passed_refutes_the_way() {
     let _beside = beside();
     let sampler = sampler(60, 20);
-    walk("a wrong way", |path, peer| {
+    walk_with_devices("a wrong way", |path, peer| {
         for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
             let cell = cell(path.name(), peer, load, &[]);
             let mut lab = build(path, peer, &cell)?;

@@ -1,9 +1,11 @@
 //! Walking the registry: every path this kernel has, with every peer.
 
 use std::process::Command;
+use std::time::Duration;
 
 use hopyard::lab::paths::{Carried, Need};
 use hopyard::lab::{self, PATHS, Path};
+use hopyard::load::Sockets;
 use hopyard::model::{Attach, Axes, Peer};
 
 use super::{kernels, skip_part, tell};
@@ -25,6 +27,21 @@ pub(crate) fn walk_all(
 ) {
     kernels::guests_boot_one();
     walk_those(what, |path| path.is_built(), each);
+}
+
+/// The same with those by name only, but for guests and for what has no devices at all.
+pub(crate) fn walk_with_devices(
+    what: &str,
+    each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>,
+) {
+    walk_those(
+        what,
+        |path| {
+            let is_slow = path.extra_time() > Duration::from_secs(1);
+            path.is_built() && !is_slow && path.sockets() == Sockets::Internet
+        },
+        |path, peer, _| each(path, peer),
+    );
 }
 
 fn walk_those(
