@@ -125,18 +125,19 @@ pub(crate) fn mounted_namespaces() -> BTreeSet<(u64, String)> {
 }
 
 /// Those of these namespaces that something still holds: a process, a descriptor or a mount. The kernel gives a number again,
-/// so what tests beside this one hold does not count where a program's mark is given: this process, and programs with another
-/// test's mark.
+/// so what tests beside this one hold does not count where a program's mark is given: this process, others of the same program
+/// (a test that is killed at each call runs itself), and programs with another test's mark.
 pub(crate) fn held(namespaces: &BTreeSet<u64>, mark: Option<&str>) -> Vec<String> {
     let mut holders = Vec::new();
-    let own = std::process::id();
+    let own = fs::read_link("/proc/self/exe").ok();
+    let is_test = |pid: u32| own.is_some() && fs::read_link(format!("/proc/{pid}/exe")).ok() == own;
     let is_another_s = |process: &Process| {
         let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
         let mut entries = environment.split(|byte| *byte == 0);
         let is_other = |mark: &str| {
             entries.any(|entry| entry.starts_with(b"HOPYARD_TEST=") && entry != mark.as_bytes())
         };
-        process.pid == own || mark.is_some_and(is_other)
+        is_test(process.pid) || mark.is_some_and(is_other)
     };
     for process in all() {
         if mark.is_some() && is_another_s(&process) {
