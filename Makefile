@@ -122,7 +122,7 @@ bench-fleet: root toolchain ## what fleets cost: ssh beside nsenter, eight machi
 	target/release/fleet remote
 	target/release/fleet pairs
 	rm -rf target/fleet-1000
-	@[ -n "$(DUCKDB)" ] || [ -x $(READERS)/bin/python ] || { echo "installing DuckDB $(DUCKDB_VERSION) for Python into $(READERS), once"; \
+	@[ -n "$(DUCKDB)" ] || $(READERS)/bin/python -c 'import duckdb' 2>/dev/null || { echo "installing DuckDB $(DUCKDB_VERSION) for Python into $(READERS), once"; \
 		python3 -m venv --clear $(READERS) && $(READERS)/bin/python -m pip install --quiet "duckdb==$(DUCKDB_VERSION)"; }
 	HOPYARD_FLEET_MACHINES=1000 HOPYARD_FLEET_DIR=$(CURDIR)/target/fleet-1000 $(CARGO) test --locked -p hopyard-fleet --test many_machines -- --nocapture
 	target/release/fleet samples target/fleet-1000 --duckdb $(or $(DUCKDB),$(READERS)/bin/python)

@@ -120,9 +120,9 @@ fn a_slow_rule_is_named_by_the_profile() {
 
 /// Where another CPU receives (`rps`) and is slow at it, its queue overflows: the report names that as the cause.
 ///
-/// The hash of a flow says which CPU receives it, and that may be the sender's own, whose queue does not overflow as the sender
-/// waits for it. A flow has some 250 packets under way at most, for its send buffer. So it takes four flows of eight and more on
-/// the other CPU to fill a queue of 1000: one block in three. Flows have ports of their own in each block.
+/// A hash of the flow chooses the CPU that receives it. That may be the sender's own CPU, whose queue cannot overflow because the
+/// sender does not run meanwhile. The send buffer limits a flow to some 250 packets in flight, so a queue of 1000 overflows only
+/// if at least four of the eight flows hash to the other CPU: in one block of three. Each block has new ports.
 #[test]
 fn a_full_queue_of_received_packets_is_named() {
     let _beside = beside();

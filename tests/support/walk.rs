@@ -29,7 +29,7 @@ pub(crate) fn walk_all(
     walk_those(what, |path| path.is_built(), each);
 }
 
-/// The same with those by name only, but for guests and for what has no devices at all.
+/// [`walk`] with the paths by name only as well. Guests, which take seconds, and paths without devices are left out.
 pub(crate) fn walk_with_devices(
     what: &str,
     each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>,

@@ -33,7 +33,7 @@ impl DuckDb {
     /// There is none of them.
     pub fn find(named: Option<&Path>) -> Result<Self> {
         if let Some(program) = named {
-            // It is started in the fleet's directory, and named from the user's; what has no directory is in PATH.
+            // A relative path is the user's, but DuckDB is started in the fleet's directory. A bare name is looked up in PATH.
             let has_directory = program.components().count() > 1;
             let program = match has_directory.then(|| std::path::absolute(program)) {
                 Some(Ok(whole)) => whole,

@@ -342,9 +342,8 @@ pub(crate) fn refused(what: &str, kind: &LinkKind<'_>, refusal: Refusal) -> Erro
             option(kind)
         );
         if detail.is_none() {
-            // Kernels before 4.20 say no more of a kind, and no kernel of an option.
-            remedy +=
-                ", and if it is there, see which of its settings this kernel was built without";
+            // Without a text, the kernel may have the kind but not what was asked of it.
+            remedy += "; if it is loaded, this kernel was built without one of the settings that were asked for";
         }
         return Error::Unsupported {
             what: what.into(),

@@ -87,7 +87,7 @@ pub fn test_shortcut() -> Result<SelfTest> {
 /// What a check says: why it failed.
 type Checked<T = ()> = std::result::Result<T, String>;
 
-/// Longer than any check waits for what has to come, in an emulated guest that boots too.
+/// Longer than any check waits for what has to come, even in an emulated guest that is still booting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Two namespaces with a pair between them, and a listener.
@@ -205,13 +205,14 @@ fn said<T>(what: &str, outcome: io::Result<T>) -> Checked<T> {
     outcome.map_err(|error| format!("{what}: {error}"))
 }
 
-/// Reads once, again where the reader was woken for nothing ([`Loss::Blocking`]): how much came, and how often it was.
+/// Reads, and tries again if the reader was woken although nothing had come ([`Loss::Blocking`]). Returns the number of octets
+/// and how often that happened.
 fn read_on(mut from: &TcpStream, buffer: &mut [u8]) -> Checked<(usize, u32)> {
     let begun = Instant::now();
     let mut woken = 0;
     loop {
         match from.read(buffer) {
-            // Later it is the timeout of the socket.
+            // After that time, it is the timeout of the socket.
             Err(error)
                 if error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < PATIENCE =>
             {
