@@ -80,6 +80,17 @@ impl Lab {
         Ok(Some(counts(conntrack_stats(hub)?)))
     }
 
+    /// [`Self::connections`] that are no longer as expected when they end: a flow table lets them go.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn leaving_connections(&self) -> Result<Option<Connections>> {
+        match self.expected() {
+            Some(Expected::Offloaded) => self.connections(),
+            _ => Ok(None),
+        }
+    }
+
     /// The connections to the server as the hub tracks them, where the path is proved by them.
     ///
     /// # Errors

@@ -261,13 +261,14 @@ impl Sampler {
         let first = beside()?;
         // While the traffic goes: after the slow reading at the other edge the ends may have closed their sockets.
         let unix_connections = lab.unix_connections()?;
+        let leaving = lab.leaving_connections()?;
         self.meter.stand_by();
         wait_until(timetable.close_ns)?;
         let (after, ended_ns) = counters()?;
         let closed = self.meter.close(ours)?;
         let last = beside()?;
         Ok(Observed {
-            connections: lab.connections()?,
+            connections: lab.connections()?.map(|c| c.or_as(leaving)),
             unix_connections,
             beside: last.since(first),
             cpu: closed.since(&opened),
