@@ -1,6 +1,7 @@
 //! `hopyard run --kernel`: the whole lab inside a guest with a kernel of Debian's, and what becomes of it
 //! when something is wrong.
 
+mod conformance;
 mod direct;
 mod flow_table;
 mod redirects;

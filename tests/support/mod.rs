@@ -61,11 +61,15 @@ pub(crate) fn until(what: &str, patience: Duration, mut so: impl FnMut() -> bool
     }
 }
 
+/// In the environment: how many times longer windows are to be, where the CPU is emulated.
+pub(crate) const SLOWER: &str = "HOPYARD_TEST_SLOWER";
+
 /// A sampler whose workers are the program under test.
 pub(crate) fn sampler(window_ms: u64, warm_up_ms: u64) -> Sampler {
+    let slower = std::env::var(SLOWER).map_or(1, |times| times.parse().expect("a number"));
     let mut sampler = Sampler::new(
-        Duration::from_millis(window_ms),
-        Duration::from_millis(warm_up_ms),
+        Duration::from_millis(window_ms * slower),
+        Duration::from_millis(warm_up_ms * slower),
     )
     .expect("the CPUs can be read");
     sampler.program = cli::PROGRAM.into();

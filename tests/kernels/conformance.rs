@@ -1,0 +1,131 @@
+//! The tests of `conformance` themselves, inside a guest, with the paths that this machine's own kernel lacks.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use hopyard::guest::{Accelerator, Carried, Contents, Guest, Initramfs, Job, Kernel, Machine};
+use hopyard::lab;
+use serde_json::Value;
+
+use crate::support::cli::PROGRAM;
+use crate::support::kernels::backported_kernel;
+use crate::support::walk::{ASKED, is_asked_for};
+use crate::support::{SLOWER, beside, skip, tell};
+
+/// Two tests of every path that this machine may lack, on an emulated CPU.
+const PATIENCE: Duration = Duration::from_secs(580);
+/// For this program, its libraries and modules, which lie there twice while they are unpacked.
+const MEMORY_MIB: u32 = 4096;
+/// What the tests and the script below start. Tests that want a program which this machine lacks say so.
+const PROGRAMS: [&str; 16] = [
+    "/bin/sh",
+    "mount",
+    "insmod",
+    "mkdir",
+    "sleep",
+    "sed",
+    "grep",
+    "sort",
+    "printf",
+    "cut",
+    "ip",
+    "bridge",
+    "tc",
+    "nft",
+    "conntrack",
+    "unshare",
+];
+/// Those that need what no guest has inside: another guest.
+const NOT_IN_A_GUEST: [&str; 1] = ["vm"];
+
+/// As the first process: what `hopyard init` does, then the tests in place of a runner. Each line that the host hears is a JSON
+/// value; the last is the exit status.
+const SCRIPT: &str = r#"
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+mkdir -p /root
+for mounted in proc:/proc sysfs:/sys devtmpfs:/dev tmpfs:/run tmpfs:/tmp cgroup2:/sys/fs/cgroup bpf:/sys/fs/bpf; do
+    mount -t "${mounted%:*}" none "${mounted#*:}"
+done
+for module in /modules/*; do insmod "$module"; done
+ip link set lo up
+until [ -e /dev/vport*p1 ]; do sleep 0.1; done
+set -- /dev/vport*p1
+exec 3>"$1"
+echo '"up"' >&3
+TESTS --exact --test-threads=2 --nocapture \
+    conformance::every_path_connects_carries_and_goes_without_a_trace \
+    conformance::a_device_that_is_not_passed_refutes_the_way >/tmp/said 2>&1
+status=$?
+cut -c -2000 /tmp/said | sed 's/[\\"]/\\&/g; s/[[:cntrl:]]/ /g; s/.*/"&"/' >&3
+echo "$status" >&3
+sleep 1000
+"#;
+
+#[test]
+fn paths_that_this_kernel_lacks_conform_inside_a_guest() {
+    let _beside = beside();
+    let lacking: Vec<&str> = lab::PATHS
+        .iter()
+        .filter(|path| path.is_built() && path.available().is_err())
+        .map(|path| path.name())
+        .filter(|name| !NOT_IN_A_GUEST.contains(name) && is_asked_for(name))
+        .collect();
+    if lacking.is_empty() {
+        return skip("path that this kernel lacks", false, "it has every path");
+    }
+    let (status, said) = tests_in_guest(&lacking.join(","));
+    assert_eq!(status, 0, "{}", said.join("\n"));
+    let walked: Vec<&String> = said
+        .iter()
+        .filter(|line| line.contains("combinations"))
+        .collect();
+    assert_eq!(walked.len(), 2, "{said:?}");
+    tell(&format!("inside a guest: {lacking:?}, {walked:?}"));
+}
+
+/// The exit status of the tests of these paths, and what they said.
+fn tests_in_guest(paths: &str) -> (i64, Vec<String>) {
+    let own = std::env::current_exe().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("script");
+    fs::write(&script, script_of(&own, paths)).unwrap();
+    let kernel = Kernel::open(&backported_kernel(), None).unwrap();
+    let mut carried = lab::carried();
+    carried.push(Carried {
+        modules: &[],
+        programs: leaked([PROGRAM, own.to_str().unwrap()].into_iter().chain(PROGRAMS)),
+        files: leaked([script.to_str().unwrap()].into_iter()),
+    });
+    let initramfs = Initramfs::build(&kernel, PROGRAM.as_ref(), Contents::Paths(carried)).unwrap();
+    let guest = Guest {
+        kernel: &kernel,
+        initramfs: &initramfs,
+        cpus: 2,
+        memory_mib: MEMORY_MIB,
+        append: &format!("rdinit=/bin/sh -- {}", script.display()),
+        job: vec![Job::Runner.word().to_owned()],
+        devices: Vec::new(),
+    };
+    let (mut machine, up) = Machine::<Value>::boot(&guest, Some(Accelerator::Tcg)).unwrap();
+    assert_eq!(up, "up");
+    let began = std::time::Instant::now();
+    let mut said = Vec::new();
+    loop {
+        match machine.hear_until("run tests", began, PATIENCE).unwrap() {
+            Value::String(line) => said.push(line),
+            status => return (status.as_i64().unwrap(), said),
+        }
+    }
+}
+
+fn script_of(tests: &Path, paths: &str) -> String {
+    let environment = format!("export {ASKED}={paths} {SLOWER}=4\n");
+    environment + &SCRIPT.replace("TESTS", &tests.display().to_string())
+}
+
+/// What a machine carries is written down for good elsewhere.
+fn leaked<'a>(names: impl Iterator<Item = &'a str>) -> &'static [&'static str] {
+    let names = names.map(|name| &*name.to_owned().leak());
+    names.collect::<Vec<_>>().leak()
+}
