@@ -19,7 +19,7 @@ const LONGEST: usize = 2_000;
 pub(super) static EXPORT: Export = Export {
     name: "comment",
     title: "a comment in Markdown",
-    summary: "A comment on a pull request: the answer, what differs, the rest folded, at most 65,536 characters",
+    summary: "A comment on a pull request: the answer, what differs, the rest folded, at most 65,000 characters",
     extension: "comment.md",
     run: Writer::Text(|report, seen| Ok(render(comment::of_run(report, seen)))),
     coloured: None,
