@@ -190,9 +190,10 @@ pub enum Error {
         /// The devices that there are, with their namespaces.
         choices: String,
     },
-    /// A device does not have what an axis asks of every device.
-    #[error("device `{device}` cannot have {axis}={value}: {why}")]
+    /// A device, or another part of the lab, cannot have what an axis asks for.
+    #[error("{device} cannot have {axis}={value}: {why}")]
     AxisRefused {
+        /// The name of the device, or words for the part.
         device: String,
         axis: &'static str,
         /// The value that was asked for, as text.

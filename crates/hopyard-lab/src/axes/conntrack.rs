@@ -35,17 +35,17 @@ impl OnLab for Conntrack {
             return Ok(());
         }
         Err(Error::AxisRefused {
-            device: role::HUB.to_owned(),
+            device: "the hub".to_owned(),
             axis: "conntrack",
             value: count.to_string(),
             why: format!(
-                "the kernel took {} connections, and allows {} (nf_conntrack_max){}: set a smaller value, or raise \
+                "its table has room for {}, and the kernel took {}{}; set a smaller value, or raise \
                  net.netfilter.nf_conntrack_max",
-                stats.entries,
                 stats.limit,
+                stats.entries,
                 filled
                     .err()
-                    .map_or_else(String::new, |error| format!(", {error}"))
+                    .map_or_else(String::new, |error| format!(" ({error})"))
             ),
         })
     }
