@@ -130,17 +130,18 @@ impl Session {
             .then(|| first_exchange::of_flows(&settings, &servers, cpus))
             .transpose()?;
         let mut origins = Vec::new();
-        for (number_of_flow, server) in (0..).zip(servers) {
+        for (place, server) in (spec.first_flow..).zip(servers) {
             let (connected, number) = settings.connect_flow(&server, patience)?;
             origins.push(if spec.kind.connects_anew() {
                 // That was a trial: the loop connects without a time limit. The server passes over a
                 // connection that ends without a request.
-                Origin::Connector {
-                    server,
-                    number: number_of_flow,
-                }
+                Origin::Connector { server, place }
             } else {
-                Origin::Client { connected, number }
+                Origin::Client {
+                    connected,
+                    number,
+                    place,
+                }
             });
         }
         let mut session = Self::start(spec, &settings, origins, cpus)?;

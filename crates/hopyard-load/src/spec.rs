@@ -63,6 +63,9 @@ pub struct LoadSpec {
     /// Of all flows, the place of the first of these.
     #[serde(default)]
     pub first_flow: u32,
+    /// Flows of the whole load, of which these may be some; 0 if these are all.
+    #[serde(default)]
+    pub all_flows: u32,
     /// TCP congestion control that every connection must have.
     pub congestion: Option<String>,
     /// Must every connection be one of Multipath TCP?
@@ -140,6 +143,7 @@ impl LoadSpec {
             distribution: axes.distribution.unwrap_or_default(),
             stagger_ns: axes.start.map_or(0, |start| ns(start.apart())),
             first_flow: 0,
+            all_flows: 0,
             congestion: axes.congestion.clone(),
             mptcp: axes.mptcp == Some(Switch::On),
             crowded: has_senders && axes.flows as usize > cpus,
@@ -169,17 +173,18 @@ impl LoadSpec {
     #[must_use]
     pub fn part(&self, first: usize, flows: usize) -> Self {
         let of = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let flows = of(flows);
-        let share = |pace: u64| pace * u64::from(flows) / u64::from(self.flows.max(1));
         Self {
-            flows,
+            flows: of(flows),
             first_flow: of(first),
-            pace_bps: self.pace_bps.map(share),
-            connections_per_s: self
-                .connections_per_s
-                .map(|rate| u32::try_from(share(rate.into())).unwrap_or(u32::MAX)),
+            all_flows: self.all_flows(),
             ..self.clone()
         }
+    }
+
+    /// Flows of the whole load.
+    #[must_use]
+    pub(crate) fn all_flows(&self) -> u32 {
+        self.all_flows.max(self.flows)
     }
 
     /// How long after the start one of these flows begins, ns.
@@ -194,10 +199,10 @@ impl LoadSpec {
     pub(crate) fn interval_ps(&self) -> Option<u64> {
         if let Some(rate) = self.connections_per_s {
             let each = 1_000_000_000_000 / u64::from(rate.max(1));
-            return Some(each * u64::from(self.flows));
+            return Some(each * u64::from(self.all_flows()));
         }
         let pace = u128::from(self.pace_bps?.max(1));
-        let bits = u128::from(self.message_size) * 8 * u128::from(self.flows);
+        let bits = u128::from(self.message_size) * 8 * u128::from(self.all_flows());
         Some(u64::try_from(bits * 1_000_000_000_000 / pace).unwrap_or(u64::MAX))
     }
 
@@ -268,7 +273,7 @@ impl LoadSpec {
             return Err(format!(
                 "{rate} connections per second over {} flows are too seldom: at least one of each flow in {} ms, with a \
                  greater connection_rate or fewer flows",
-                self.flows,
+                self.all_flows(),
                 LONGEST_INTERVAL_NS / 1_000_000
             ));
         }

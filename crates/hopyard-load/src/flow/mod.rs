@@ -50,7 +50,11 @@ pub(crate) trait Io {
     }
     /// Takes what is there; 0 at the end.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
-    /// The same, with the number of messages that it was.
+    /// Takes what the kernel tells of earlier sends, and would tell again and again.
+    fn take_notices(&self) -> io::Result<()> {
+        Ok(())
+    }
+    /// The same as [`Self::recv`], with the number of messages that it was.
     #[inline]
     fn take(&self, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
         Ok((self.recv(buffer)?, 1))
@@ -71,6 +75,10 @@ impl<I: Io> Io for &I {
     #[inline]
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         (**self).recv(buffer)
+    }
+
+    fn take_notices(&self) -> io::Result<()> {
+        (**self).take_notices()
     }
 
     #[inline]

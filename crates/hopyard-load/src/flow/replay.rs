@@ -28,12 +28,12 @@ fn signed(ns: u64) -> i64 {
 }
 
 impl<'a> Replaying<'a> {
-    /// Of the flow with that number, from a start on; `None` where the load replays nothing. Several flows take their turns
+    /// Of the flow at that place among all, from a start on; `None` where the load replays nothing. Several flows take their turns
     /// within the trace.
-    pub(crate) fn new(spec: &'a LoadSpec, open_ns: u64, start_ns: u64, flow: u32) -> Option<Self> {
+    pub(crate) fn new(spec: &'a LoadSpec, open_ns: u64, start_ns: u64, place: u32) -> Option<Self> {
         let replay = spec.replay.as_ref()?;
-        let (span_ns, flows) = (replay.span_ns(), u64::from(spec.flows.max(1)));
-        let zero_ns = signed(open_ns + span_ns / flows * (u64::from(flow) % flows));
+        let (span_ns, flows) = (replay.span_ns(), u64::from(spec.all_flows().max(1)));
+        let zero_ns = signed(open_ns + span_ns / flows * (u64::from(place) % flows));
         let (start_ns, span) = (signed(start_ns), signed(span_ns));
         let mut replaying = Self {
             replay,
@@ -209,5 +209,6 @@ mod tests {
             shifted,
             [(open + SPAN / 2, 400), (open + SPAN / 2 + 1, 100)]
         );
+        assert_eq!(first(&spec.part(1, 1), [open, open + 11], 1, 2), shifted);
     }
 }

@@ -25,19 +25,20 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Of the flow with that number, where the load is paced. Flows of an open loop take their turns within an interval,
-    /// so that all together are as even as one.
-    pub(crate) fn new(spec: &LoadSpec, start_ns: u64, flow: u32) -> Option<Self> {
+    /// Of the flow at that place among all, where the load is paced. Flows of an open loop take their turns within an
+    /// interval, so that all together are as even as one.
+    pub(crate) fn new(spec: &LoadSpec, start_ns: u64, place: u32) -> Option<Self> {
         let interval_ps = spec.interval_ps()?;
         let open_loop = spec.kind.keeps_instants();
-        let turn = u64::from(if open_loop { flow % spec.flows } else { 0 });
+        let flows = spec.all_flows().max(1);
+        let turn = u64::from(if open_loop { place % flows } else { 0 });
         let poisson = open_loop && spec.distribution == Distribution::Poisson;
         Some(Self {
             start_ns,
-            due_ps: interval_ps / u64::from(spec.flows) * turn,
+            due_ps: interval_ps / u64::from(flows) * turn,
             interval_ps,
             // Other instants in every sample and flow.
-            poisson: poisson.then(|| ChaCha8Rng::seed_from_u64(start_ns ^ u64::from(flow) << 48)),
+            poisson: poisson.then(|| ChaCha8Rng::seed_from_u64(start_ns ^ u64::from(place) << 48)),
             pause_ns: if open_loop { 0 } else { spec.pace_pause_ns },
             open_loop,
         })
@@ -121,6 +122,19 @@ mod tests {
         let spec = spec(LoadKind::UdpPaced, Distribution::Constant, 4);
         assert_eq!(instants(&spec, 0, 3), [1_000, 4_001_000, 8_001_000]);
         assert_eq!(instants(&spec, 3, 2), [3_001_000, 7_001_000]);
+    }
+
+    #[test]
+    fn flows_of_several_processes_take_turns_too() {
+        for distribution in [Distribution::Constant, Distribution::Poisson] {
+            let whole = spec(LoadKind::UdpPaced, distribution, 4);
+            for first in 0..4_u32 {
+                let part = whole.part(first as usize, 1);
+                let alike = instants(&part, first, 10) == instants(&whole, first, 10);
+                assert!(alike, "{distribution:?} {first}");
+            }
+            assert_ne!(instants(&whole, 0, 10), instants(&whole, 1, 10));
+        }
     }
 
     #[test]

@@ -164,4 +164,8 @@ impl Io for ZeroCopySocket<'_> {
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket.recv(buffer)
     }
+
+    fn take_notices(&self) -> io::Result<()> {
+        self.take_answers().map(drop)
+    }
 }

@@ -18,6 +18,7 @@ use crate::flow::{
     Context, Io, Nothing, RECEIVE_BYTES, Responder, Schedule, Socket, Times, ZeroCopySocket,
 };
 use crate::protocol::Tallied;
+use crate::sockets::Sockets;
 use crate::spec::LoadSpec;
 
 /// Calls for the only stream of a thread before the loop asks what else there is, and for each of several: a sender's turn is one
@@ -167,7 +168,12 @@ fn sending(spec: &LoadSpec, flows: usize) -> Shape {
 fn receiving(spec: &LoadSpec, flows: usize, waiter: Waiter) -> Shape {
     let room = match waiter {
         Waiter::Uring if spec.kind.is_tcp() => {
-            (ROOM / flows.max(1)).clamp(LEAST_ROOM, RECEIVE_BYTES)
+            // A socket that keeps messages apart lets go what has no room.
+            let least = match spec.sockets {
+                Sockets::UnixSeqpacket => LEAST_ROOM.max(spec.message_size as usize),
+                _ => LEAST_ROOM,
+            };
+            (ROOM / flows.max(1)).clamp(least, RECEIVE_BYTES.max(least))
         }
         _ => receive_size(spec),
     };

@@ -108,12 +108,14 @@ pub(crate) enum Origin {
         connected: OwnedFd,
         /// Where the server numbers its flows.
         number: Option<u32>,
+        /// Its place among all flows of the load.
+        place: u32,
     },
     /// `tcp_crr` and `tcp_conns` connect anew for each transaction.
     Connector {
         server: Target,
-        /// Its place among the flows.
-        number: u32,
+        /// Its place among all flows of the load.
+        place: u32,
     },
     Server {
         listener: Listener,

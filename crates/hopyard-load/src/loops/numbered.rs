@@ -64,11 +64,12 @@ impl Loops for Numbered {
             }
             Origin::Client {
                 number: Some(number),
+                place,
                 ..
             } => {
                 let mut message =
                     Message::numbered(spec.message_size, number, spec.service_time_ns);
-                if let Some(replaying) = Replaying::new(spec, timetable.open_ns, start_ns, number) {
+                if let Some(replaying) = Replaying::new(spec, timetable.open_ns, start_ns, place) {
                     return Ok(Box::new(move || {
                         let due = replaying.clone();
                         flow::transmit_replayed(socket, &mut message, context, replaying)?;
@@ -77,7 +78,7 @@ impl Loops for Numbered {
                         ))
                     }));
                 }
-                let schedule = move || Schedule::new(spec, start_ns, number);
+                let schedule = move || Schedule::new(spec, start_ns, place);
                 Ok(Box::new(move || {
                     match schedule() {
                         Some(schedule) => {

@@ -38,10 +38,10 @@ impl Loops for OpenConnections {
         let flow = work.flow()?;
         let (origin, context) = (flow.origin, flow.context);
         match origin {
-            Origin::Connector { server, number } => {
+            Origin::Connector { server, place } => {
                 let sizes = [spec.request_size, spec.response_size];
                 let client = ConnsClient::new(server, settings, sizes, timetable)?;
-                let schedule = Schedule::new(spec, start_ns, *number)
+                let schedule = Schedule::new(spec, start_ns, *place)
                     .ok_or_else(|| format!("{}: no connection_rate", spec.kind))?;
                 Ok(Box::new(move || {
                     let opened = client.run(schedule, context)?;

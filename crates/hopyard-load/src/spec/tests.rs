@@ -63,6 +63,16 @@ fn a_pace_is_of_all_flows_together() {
     assert_eq!(interval_ps(paced(1000, 1, 8_000_000)), Some(1_000_000_000));
     assert_eq!(interval_ps(paced(1000, 4, 8_000_000)), Some(4_000_000_000));
     assert_eq!(paced(1000, 4, 8_000_000).check(), Ok(()));
+    let part = paced(1000, 4, 8_000_000).part(3, 1);
+    assert_eq!(interval_ps(part), Some(4_000_000_000));
+}
+
+#[test]
+fn a_rate_that_processes_cannot_share_evenly_is_kept() {
+    let mut axes = Axes::default().for_cell(LoadKind::TcpConns, Peer::Local, &[]);
+    (axes.flows, axes.connections_per_s) = (64, Some(1340));
+    let whole = LoadSpec::new(LoadKind::TcpConns, &axes);
+    assert_eq!(whole.part(7, 1).interval_ps(), whole.interval_ps());
 }
 
 #[test]

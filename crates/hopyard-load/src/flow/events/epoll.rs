@@ -79,7 +79,8 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
     /// # Errors
     /// A flow failed before the window was over.
     pub(crate) fn run(mut self) -> Result<(), String> {
-        if P::IS_SHARP && next_wake(&self.ends).is_some() {
+        let is_paced = P::IS_SHARP && next_wake(&self.ends).is_some();
+        if is_paced {
             clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
         }
         let mut events = [EpollEvent::empty(); EVENTS];
@@ -88,7 +89,7 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
                 return Ok(());
             }
         }
-        let mut wake_ns = next_wake(&self.ends);
+        let mut wake_ns = self.next_wake();
         while !are_over(&self.ends) {
             let ready = self
                 .wait(wake_ns, &mut events)
@@ -98,6 +99,9 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
                 if self.turn(index, event.events())? == Turn::Over {
                     return Ok(());
                 }
+            }
+            if is_paced && ready > 0 {
+                wake_ns = self.next_wake();
             }
             let Some(at_ns) = wake_ns else { continue };
             let now_ns = clock::monotonic_ns();
@@ -113,9 +117,16 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
                     }
                 }
             }
-            wake_ns = next_wake(&self.ends);
+            wake_ns = self.next_wake();
         }
         Ok(())
+    }
+
+    /// When to wake though nothing comes. A paced sender whose message is under way waits for room alone.
+    fn next_wake(&self) -> Option<u64> {
+        let flows = self.ends.iter().zip(&self.lines);
+        let may_begin = flows.filter(|(_, line)| !P::IS_SHARP || line.gone.is_none());
+        may_begin.filter_map(|(end, _)| end.part.wakes_ns()).min()
     }
 
     /// Waits for events until an instant, if there is one: to the ns where it has to be met, which `epoll_wait` cannot.
@@ -150,6 +161,13 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
         // A datagram socket that was shut down tells its reader nothing, for ever.
         if events.contains(EpollFlags::EPOLLHUP) && self.ends[index].context.stopped() {
             return Ok(Turn::Over);
+        }
+        if events.contains(EpollFlags::EPOLLERR) && !self.ends[index].part.streams() {
+            // Who sends when there is room takes them as it sends.
+            let end = &self.ends[index];
+            if let Err(e) = end.io.take_notices() {
+                return end.context.ended("send", &e).map(|()| Turn::Over);
+            }
         }
         let writable = EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR;
         if events.intersects(writable) {

@@ -106,14 +106,15 @@ impl<'a, P: Part> UringLoop<'a, P> {
     /// # Errors
     /// A flow failed before the window was over.
     pub(crate) fn run(mut self) -> Result<(), String> {
-        if P::IS_SHARP && next_wake(&self.ends).is_some() {
+        let is_paced = P::IS_SHARP && next_wake(&self.ends).is_some();
+        if is_paced {
             clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
         }
         let each = self.shape.depth + 1;
         for index in 0..self.ends.len() {
             self.ask(index, 0..self.shape.depth)?;
         }
-        let mut wake_ns = next_wake(&self.ends);
+        let mut wake_ns = self.next_wake();
         while !self.is_over() {
             let left_ns = wake_ns.map(|at_ns| at_ns.saturating_sub(clock::monotonic_ns()));
             self.ring
@@ -132,6 +133,9 @@ impl<'a, P: Part> UringLoop<'a, P> {
                 };
                 self.ask(index, free)?;
             }
+            if is_paced {
+                wake_ns = self.next_wake();
+            }
             let Some(at_ns) = wake_ns else { continue };
             let now_ns = clock::monotonic_ns();
             if at_ns > now_ns {
@@ -144,12 +148,23 @@ impl<'a, P: Part> UringLoop<'a, P> {
                     self.ask(index, 0..self.shape.depth)?;
                 }
             }
-            wake_ns = next_wake(&self.ends);
+            wake_ns = self.next_wake();
         }
         if self.ring.held() == 0 {
             KEPT.set(Some(self.ring));
         }
         Ok(())
+    }
+
+    /// When to wake though nothing comes. A paced sender whose requests are all under way waits for one of them alone.
+    fn next_wake(&self) -> Option<u64> {
+        let each = self.shape.depth + 1;
+        let may_begin = |index: usize| {
+            !P::IS_SHARP || (0..self.shape.depth).any(|nth| !self.ring.has(index * each + nth))
+        };
+        let flows = self.ends.iter().enumerate();
+        let flows = flows.filter(|(index, _)| may_begin(*index));
+        flows.filter_map(|(_, end)| end.part.wakes_ns()).min()
     }
 
     /// All flows have ended, and the kernel has nothing of a stream that is still to go. What was answered has gone, and what was

@@ -246,3 +246,73 @@ fn lost_datagrams_are_given_up() {
         assert!(heard.received.transactions > 1000, "{api}: {heard:?}");
     }
 }
+
+/// CPU time, ns, that a paced sender of so many messages a second takes in 300 ms, at the end of which its socket is shut down.
+fn cpu_of_a_paced_sender(
+    api: Api,
+    message_size: u32,
+    per_s: u64,
+    zero_copy: bool,
+    reads: bool,
+) -> u64 {
+    use std::io::Read;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use crate::tally::Tally;
+
+    let spec = LoadSpec {
+        message_size,
+        pace_bps: Some(u64::from(message_size) * 8 * per_s),
+        zero_copy,
+        ..spec(LoadKind::TcpStream, api, 1)
+    };
+    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut receiver, _) = listener.accept().unwrap();
+    let socket = Socket(sender.into());
+    let context = Context {
+        tally: &tally,
+        stop: &stop,
+        close_ns: 0,
+    };
+    let waiter = match api {
+        Api::Uring => Waiter::Uring,
+        _ => Waiter::Epoll,
+    };
+    std::thread::scope(|scope| {
+        if reads {
+            scope.spawn(move || {
+                let mut buffer = vec![0; 65536];
+                while receiver.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
+            });
+        }
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            stop.store(true, Relaxed);
+            SockRef::from(&socket).shutdown(Shutdown::Both).unwrap();
+        });
+        let schedule = Schedule::new(&spec, clock::monotonic_ns(), 0);
+        let part = |context| Sender::new(context, schedule.clone());
+        let run = waiter
+            .ready(vec![(&socket, context)], sending(&spec, 1), part)
+            .unwrap();
+        let before_ns = clock::thread_cpu_ns();
+        run().unwrap();
+        clock::thread_cpu_ns() - before_ns
+    })
+}
+
+/// What spins takes nearly all of the 300 ms.
+#[test]
+fn a_paced_sender_sleeps_while_there_is_no_room_and_until_the_next_message_is_due() {
+    const MOST_NS: u64 = 120_000_000;
+    for api in APIS {
+        let stuck = cpu_of_a_paced_sender(api, 65536, 2000, false, false);
+        assert!(stuck < MOST_NS, "{api}: {stuck} ns while there was no room");
+    }
+    // io_uring needs Linux 6.2 for it.
+    let told = cpu_of_a_paced_sender(Api::Epoll, 65536, 20, true, true);
+    assert!(told < MOST_NS, "{told} ns while the kernel told of sends");
+}
