@@ -139,7 +139,7 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
     /// Packets that this machine dropped in the window because a CPU's queue of received packets was full
-    /// (`/proc/net/softnet_stat`); absent in runs of older versions.
+    /// (`/proc/net/softnet_stat`); absent in runs of older versions, and where the ends are on other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog_drops: Option<u64>,
     /// The short windows that this is the sum of, if cells took turns. Counts of devices, TCP's own account and

@@ -197,7 +197,8 @@ pub(super) fn assemble(
         endpoints: lab.endpoints_used(),
         tracking: beside.tracking,
         connections,
-        backlog_drops: beside.backlog_drops,
+        // Of hopyard's machine, too.
+        backlog_drops: beside.backlog_drops.filter(|_| is_here),
         way,
     };
     match clocks {

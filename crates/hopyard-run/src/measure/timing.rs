@@ -56,7 +56,7 @@ impl Sampler {
     pub(super) fn timetable(&self, cell: &Cell, window: Duration) -> Timetable {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let others = cell.axes.client_processes() - 1;
-        let late = if cell.load.keeps_instants() {
+        let late = if cell.load.keeps_instants() || cell.load.replays() {
             LATE
         } else {
             Duration::ZERO

@@ -5,7 +5,7 @@ use super::standing::Standing;
 use crate::lab;
 use crate::load::latency;
 use crate::load::protocol::Tallied;
-use crate::measure::aux_counters::AuxCounters;
+use crate::measure::aux_counters::{AuxCounters, Passed};
 use crate::measure::counts::{Counts, Observed, assemble, read_devices};
 use crate::measure::machines::Machines;
 use crate::measure::{Error, QuietCores, merge};
@@ -24,11 +24,18 @@ impl Standing<'_> {
             mut ends,
             devices: before,
             beside,
+            traffic_ns,
+            backlog_drops,
             taken,
             ..
         } = self;
         let after = read_devices(&lab)?;
-        let passed = AuxCounters::read(&lab, &[])?.since(beside);
+        // Between its turns, other labs had theirs.
+        let passed = Passed {
+            span_ns: traffic_ns,
+            backlog_drops,
+            ..AuxCounters::read(&lab, &[])?.since(beside)
+        };
         let connections = lab.connections()?;
         let unix_connections = lab.unix_connections()?;
         let finished = ends.finish().map_err(|error| ends.cause_of(error));
@@ -117,6 +124,8 @@ fn put_together(
         latency: together(|taken| taken.latency.as_ref())?,
         // First packets of fresh sockets belong to the whole generation; those of connections belong to its turns.
         first_packet: together(|taken| taken.first_packet.as_ref())?.or(whole.first_packet.clone()),
+        timeouts: scaled(whole.timeouts, share),
+        send_errors: scaled(whole.send_errors, share),
         client_scheduling: whole.client_scheduling.times(share),
         arrived: whole.arrived.map(|arrived| Arrived {
             bytes: scaled(arrived.bytes, share),

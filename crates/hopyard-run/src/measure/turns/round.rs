@@ -9,7 +9,7 @@ use super::window_of;
 use crate::load::protocol::Timetable;
 use crate::measure::counts::receiver_and_sender;
 use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
-use crate::meter::{self, CpuReading, OwnProcesses};
+use crate::meter::{self, CpuReading, OwnProcesses, backlog};
 use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, LoadKind, Turn, takes_again};
 use crate::units::{float, ns};
 
@@ -95,10 +95,13 @@ impl Sampler {
     fn turn(&self, standing: &mut Standing<'_>, round: Round, known: &[i32]) -> Result<(), Error> {
         let timetable =
             Lengths::of(standing.cell.load, round).from(clock::monotonic_ns() + ns(LEAD));
+        let drops = backlog::drops();
         standing.ends.turn(timetable)?;
         let seen = self.watch_turn(standing, timetable, known)?;
         standing.hear(round, timetable, &seen)?;
-        standing.come_to_rest()
+        standing.come_to_rest()?;
+        standing.note_traffic(timetable, drops);
+        Ok(())
     }
 
     /// Reads the CPUs at the two edges of a turn.
@@ -167,6 +170,14 @@ impl Lengths {
 }
 
 impl Standing<'_> {
+    /// Adds a turn's time, and the packets that the whole machine dropped in it, to those of the turns before.
+    fn note_traffic(&mut self, timetable: Timetable, drops_before: Option<u64>) {
+        self.traffic_ns += timetable.stop_ns - timetable.start_ns;
+        let passed = backlog::drops().zip(drops_before);
+        let passed = passed.map(|(now, then)| now.saturating_sub(then));
+        self.backlog_drops = self.backlog_drops.zip(passed).map(|(all, turn)| all + turn);
+    }
+
     /// Records what the ends counted in a turn.
     fn hear(&mut self, round: Round, timetable: Timetable, seen: &Seen) -> Result<(), Error> {
         let (clients, server) = self.ends.done()?;

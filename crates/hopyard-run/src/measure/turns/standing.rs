@@ -28,6 +28,9 @@ pub(super) struct Standing<'a> {
     pub(super) pids: Vec<u32>,
     pub(super) devices: Vec<DeviceCount>,
     pub(super) beside: AuxCounters,
+    /// Time of its own traffic, ns, and what the machine's queues of received packets dropped in that time.
+    pub(super) traffic_ns: u64,
+    pub(super) backlog_drops: Option<u64>,
     pub(super) taken: Vec<Taken>,
     /// How many turns it has in each round.
     pub(super) turns_each_round: u32,
@@ -90,6 +93,8 @@ impl Sampler {
             cell,
             devices: read_devices(&lab)?,
             beside: AuxCounters::read(&lab, &[])?,
+            traffic_ns: 0,
+            backlog_drops: Some(0),
             lab,
             ends,
             pids,
