@@ -52,6 +52,25 @@ fn cells_of_a_matrix_are_spread_over_nodes_and_compared_on_their_own() {
     });
 }
 
+/// As by ssh: who goes reaches nothing of what runs there but its standard input.
+#[test]
+fn an_interrupt_ends_what_runs_on_nodes() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(0);
+        let matrix = site.room.file("m.toml", TEXT.replace("60ms", "20s"));
+        let nodes = site.room.file("nodes", "far setsid -w env\n");
+        let running = site.start(&["matrix", "run", &matrix, &nodes, "-o", "out"]);
+        until("a worker runs", crate::support::cli::PATIENCE, || {
+            let all = running.processes();
+            all.iter().any(crate::support::procs::Process::is_worker)
+        });
+        running.signal(nix::sys::signal::Signal::SIGINT);
+        let said = running.wait_for_nothing_left(&BTreeSet::new());
+        assert!(said.took < Duration::from_secs(40), "{said}");
+    });
+}
+
 /// As a job array does it: each task measures one cell, and one that is killed leaves the others.
 #[test]
 fn a_task_measures_the_cell_of_its_number() {
@@ -69,6 +88,16 @@ fn a_task_measures_the_cell_of_its_number() {
         shown
             .exits(1)
             .prints(&["1 of 2 cells measured", "not measured yet: 1 cell 0"]);
+        // In another matrix, that number is another cell's. One of the nodes lets nobody in.
+        let other = site.room.file(
+            "other.toml",
+            TEXT.replace("\"bridge\", \"macvlan\"", "\"macvlan\", \"bridge\""),
+        );
+        let nodes = site.room.file("nodes", "gone false\nhere env A=1\n");
+        site.run(&["matrix", "run", &other, &nodes, "-o", "out"])
+            .exits(0)
+            .prints(&["2 of 2 cells measured"])
+            .says(&["gone does not answer"]);
         task("7")
             .wait()
             .exits(2)

@@ -44,31 +44,7 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
             "env A=2",
         ];
         let running = site.start(&[&words[..], &SHORT].concat());
-        let relays = || {
-            running
-                .processes()
-                .into_iter()
-                .filter(is_relay)
-                .collect::<Vec<_>>()
-        };
-        let has_worker = |relay: &Process| {
-            let all = running.processes();
-            let runs: Vec<u32> = all
-                .iter()
-                .filter(|p| p.parent == relay.pid)
-                .map(|p| p.pid)
-                .collect();
-            all.iter()
-                .any(|p| p.is_worker() && runs.contains(&p.parent))
-        };
-        until("a relay has a pair that runs", PATIENCE, || {
-            relays().iter().any(has_worker)
-        });
-        let victim = relays()
-            .into_iter()
-            .find(has_worker)
-            .unwrap_or_else(|| relays().remove(0));
-        kill(pid(victim.pid), Signal::SIGKILL).unwrap();
+        signal_a_relay(&site, &running, "again", 0, Signal::SIGKILL);
         let said = running.wait_for_nothing_left(&BTreeSet::new());
         said.exits(1);
         let document = site.document("again");
@@ -96,6 +72,103 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
         site.run(&words)
             .exits(2)
             .says(&["relay `false`: `hopyard fleet relay` did not greet"]);
+    });
+}
+
+/// A relay of which this holds: it has a pair whose worker runs.
+fn has_worker(running: &Running, relay: &Process) -> bool {
+    let all = running.processes();
+    let runs = all.iter().filter(|p| p.parent == relay.pid);
+    let runs: Vec<u32> = runs.map(|p| p.pid).collect();
+    all.iter()
+        .any(|p| p.is_worker() && runs.contains(&p.parent))
+}
+
+/// Signals a relay that has a pair, as soon as there is one and this many pairs are in the journal.
+fn signal_a_relay(site: &Site, running: &Running, directory: &str, ended: usize, signal: Signal) {
+    let journal = site.room.at(directory).join("pairs.jsonl");
+    let mut found = None;
+    until("a relay has a pair that runs", PATIENCE, || {
+        let text = std::fs::read_to_string(&journal).unwrap_or_default();
+        let told = text.lines().filter(|line| line.starts_with("{\"pair\""));
+        if told.count() < ended {
+            return false;
+        }
+        let relays = running.processes().into_iter().filter(is_relay);
+        let mut busy = relays.filter(|relay| has_worker(running, relay));
+        found = busy.next();
+        found.is_some()
+    });
+    kill(pid(found.unwrap().pid), signal).unwrap();
+}
+
+/// As `scancel` and a machine that shuts down do it.
+#[test]
+fn a_relay_that_is_told_to_end_leaves_its_pairs_to_the_others() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(5);
+        let file = site.file("");
+        let words = [
+            "run", &file, "-o", "out", "--relay", "env A=1", "--relay", "env A=2",
+        ];
+        let running = site.start(&[&words[..], &SHORT].concat());
+        signal_a_relay(&site, &running, "out", 0, Signal::SIGTERM);
+        let said = running.wait_for_nothing_left(&BTreeSet::new());
+        said.exits(1);
+        let document = site.document("out");
+        let failed: Vec<Value> = pairs(&document)
+            .into_values()
+            .filter(|p| p["state"] == "failed")
+            .collect();
+        assert!((1..=2).contains(&failed.len()), "{said}");
+        for pair in failed {
+            let cause = pair["cause"].as_str().unwrap();
+            let ends = ["is gone: it was told to end", "broke it off"];
+            assert!(ends.iter().any(|end| cause.ends_with(end)), "{cause}");
+        }
+        assert_eq!(document["counts"]["skipped"], 0, "{said}");
+        assert_eq!(homes(&site), 0);
+    });
+}
+
+#[test]
+fn what_was_measured_stays_when_the_last_relay_dies() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(5);
+        let file = site.file("");
+        let words = ["run", &file, "-o", "out", "--relay", "env A=1"];
+        let running = site.start(&[&words[..], &SHORT].concat());
+        // In the middle of a round of two pairs.
+        signal_a_relay(&site, &running, "out", 1, Signal::SIGKILL);
+        let said = running.wait_for_nothing_left(&BTreeSet::new());
+        said.exits(3)
+            .prints(&["of 10 pairs measured"])
+            .says(&["no relay is left"]);
+        let measured = site.document("out")["counts"]["measured"].as_u64();
+        assert!(measured >= Some(1), "{said}");
+        assert!(walk(&site.room.at("out/samples")) >= 1, "{said}");
+        // Here, after a session by a relay; and by a relay what an earlier session measured here.
+        let resumed = site.run(&["run", &file, "-o", "out", "--resume"]);
+        resumed.exits(0).prints(&["10 of 10 pairs measured"]);
+        assert!(!resumed.stderr.contains("missing in samples"), "{resumed}");
+    });
+}
+
+/// One machine lets us in at once, another after a while.
+#[test]
+fn relays_wait_for_one_that_is_slow_to_greet() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(4);
+        let file = site.file("");
+        let slow = "sh -c 'sleep 17; exec \"$@\"' slow";
+        let words = [
+            "run", &file, "-o", "out", "--relay", "env A=1", "--relay", slow,
+        ];
+        let said = site.run(&[&words[..], &SHORT].concat());
+        said.exits(0).prints(&["6 of 6 pairs measured"]);
     });
 }
 

@@ -87,6 +87,37 @@ fn the_time_limit_begins_no_more_pairs_and_says_so() {
     });
 }
 
+/// What runs when the time is over may end, until somebody wants no more.
+#[test]
+fn an_interrupt_ends_pairs_that_the_time_limit_let_go_on() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(2);
+        let file = site.file("");
+        let words = [
+            "run",
+            &file,
+            "-o",
+            "out",
+            "--time-limit",
+            "500ms",
+            "--window",
+            "20s",
+            "--blocks",
+            "4",
+        ];
+        let running = site.start(&words);
+        until("workers run", PATIENCE, || {
+            running.processes().iter().any(Process::is_worker)
+        });
+        std::thread::sleep(Duration::from_secs(1));
+        running.signal(Signal::SIGINT);
+        let said = running.wait_for_nothing_left(&BTreeSet::new());
+        said.exits(130).prints(&["0 of 1 pair measured"]);
+        assert!(said.took < Duration::from_secs(20), "{said}");
+    });
+}
+
 #[test]
 fn other_machines_and_damaged_directories_are_refused() {
     let _beside = beside();

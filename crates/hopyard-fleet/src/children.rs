@@ -165,8 +165,7 @@ impl Engine for Children {
     }
 
     fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
-        let directory = store.place_of(job.place, job.attempt).join("run");
-        samples::read(&directory, &store.fleet.columns)
+        samples(store, job)
     }
 
     fn stop(&mut self) {
@@ -179,6 +178,12 @@ impl Engine for Children {
     fn now(&self) -> Duration {
         self.made.elapsed()
     }
+}
+
+/// The samples of an attempt that was measured by this machine.
+pub(crate) fn samples(store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
+    let directory = store.place_of(job.place, job.attempt).join("run");
+    samples::read(&directory, &store.fleet.columns)
 }
 
 /// One system call, however many children there are.

@@ -125,8 +125,24 @@ fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
 /// Measures what is missing or failed, until nothing is left, the time is over or `is_stopped` says so.
 ///
 /// # Errors
-/// The store cannot be written, or the engine cannot go on.
+/// The store cannot be written, or the engine cannot go on. What was measured until then is kept.
 pub fn drive(
+    store: &mut Store,
+    engine: &mut impl Engine,
+    time_limit: Option<Duration>,
+    is_stopped: impl Fn() -> bool,
+    watch: impl FnMut(Progress),
+) -> Result<End> {
+    let measured = measure(store, engine, time_limit, is_stopped, watch);
+    // What an earlier session measured and could not keep, and rounds that were broken off.
+    let kept = (0..store.fleet.rounds()).try_for_each(|round| keep(store, engine, round));
+    let end = measured?;
+    kept?;
+    store.over(end)?;
+    Ok(end)
+}
+
+fn measure(
     store: &mut Store,
     engine: &mut impl Engine,
     time_limit: Option<Duration>,
@@ -151,7 +167,7 @@ pub fn drive(
     };
     let mut end = None;
     loop {
-        if end.is_none() && is_stopped() {
+        if end != Some(End::Interrupted) && is_stopped() {
             end = Some(End::Interrupted);
             engine.stop();
         }
@@ -214,15 +230,9 @@ pub fn drive(
             keep(store, engine, round)?;
         }
     }
-    // What an earlier session measured and could not keep, and rounds that were broken off.
-    for round in 0..store.fleet.rounds() {
-        keep(store, engine, round)?;
-    }
     // What was left when the time was over may have been nothing.
-    let end = match end {
+    Ok(match end {
         Some(End::TimeLimit) if dispatch.left() == 0 => End::Complete,
         end => end.unwrap_or(End::Complete),
-    };
-    store.over(end)?;
-    Ok(end)
+    })
 }

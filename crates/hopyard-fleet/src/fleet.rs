@@ -266,7 +266,7 @@ pub(crate) fn column_names(columns: &[Column]) -> Vec<String> {
 }
 
 /// What an outcome cannot be.
-fn check(outcome: &Outcome, columns: usize) -> std::result::Result<(), &'static str> {
+pub(crate) fn check(outcome: &Outcome, columns: usize) -> std::result::Result<(), &'static str> {
     if outcome.attempt == 0 {
         return Err("attempts count from 1");
     }

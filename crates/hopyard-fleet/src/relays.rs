@@ -10,8 +10,11 @@ mod serve;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hopyard_host::bounded::lines_as_they_come;
@@ -22,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drive::{Answer, Ended, Engine, Job};
 use crate::error::{Error, Result};
+use crate::fleet::{check, column_names};
 use crate::outcome::{Outcome, State};
 use crate::plan::Plan;
 use crate::samples::Sample;
@@ -31,7 +35,7 @@ pub use self::home::remove_abandoned;
 pub use self::serve::serve;
 
 /// Version of the messages below.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const BEAT: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(15);
 /// For a login.
@@ -60,8 +64,8 @@ enum Told {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
-    /// It has the plan.
-    Ready { version: u32 },
+    /// It has the plan, of which each pair has these figures, in this order.
+    Ready { version: u32, columns: Vec<String> },
     /// A pair has ended.
     Ended {
         place: usize,
@@ -83,6 +87,8 @@ pub struct Relays {
     /// Samples of pairs that ended, until their round is written.
     samples: Mutex<HashMap<usize, Vec<Sample>>>,
     stopped: bool,
+    /// Those that are gone or no longer needed, as they end.
+    leaving: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -104,36 +110,80 @@ impl Relays {
     /// # Errors
     /// One cannot be started, or does not greet.
     pub fn start(prefixes: &[Prefix], plan: &Plan) -> Result<Self> {
-        let mut relays = Vec::new();
-        for prefix in prefixes {
-            relays.push(Relay::start(prefix)?);
-        }
-        for relay in &mut relays {
-            let plan = Box::new(plan.clone());
-            let told = relay.tell(&Told::Plan {
-                version: VERSION,
-                plan,
-            });
-            if let Err(error) = told {
-                // A command that is no relay may have ended by now: that it did not greet tells more.
-                relay.greets()?;
-                return Err(relay.failed(&error.to_string()));
-            }
-        }
-        for relay in &mut relays {
-            relay.greets()?;
-        }
+        // The kernel ends children with the thread that started them.
+        let relays = prefixes.iter().map(Relay::start);
+        let mut relays: Vec<Relay> = relays.collect::<Result<_>>()?;
+        all_join(&mut relays, plan)?;
         Ok(Self {
             relays,
             made: Instant::now(),
             samples: Mutex::default(),
             stopped: false,
+            leaving: Vec::new(),
         })
+    }
+
+    /// Lets a relay go. It may take some seconds to end, in which others want to hear of us.
+    fn let_go(&mut self, relay: Relay) {
+        self.leaving.push(std::thread::spawn(move || drop(relay)));
     }
 
     fn samples_of_ended(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Vec<Sample>>> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Drop for Relays {
+    fn drop(&mut self) {
+        for relay in std::mem::take(&mut self.relays) {
+            self.let_go(relay);
+        }
+        for leaving in self.leaving.drain(..) {
+            // One whose end panicked has said so.
+            let _panic = leaving.join();
+        }
+    }
+}
+
+/// Gives all relays the plan and hears their greetings, side by side: a login may take long, and who has greeted hears of us meanwhile.
+fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
+    let pids: Vec<u32> = relays.iter().map(|relay| relay.child.id()).collect();
+    let has_come: Vec<AtomicBool> = relays.iter().map(|_| AtomicBool::new(false)).collect();
+    let all_have = || has_come.iter().all(|it| it.load(Relaxed));
+    let deadline = Instant::now() + GREETING;
+    std::thread::scope(|scope| {
+        let joining: Vec<_> = relays
+            .iter_mut()
+            .zip(&has_come)
+            .map(|(relay, has_come)| {
+                scope.spawn(move || {
+                    let joined = relay.joins(plan);
+                    has_come.store(true, Relaxed);
+                    while joined.is_ok() && !all_have() && relay.beats().is_ok() {
+                        std::thread::sleep(LOOK);
+                    }
+                    joined
+                })
+            })
+            .collect();
+        while !all_have() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        for (pid, has_come) in pids.into_iter().zip(&has_come) {
+            if !has_come.load(Relaxed) {
+                // Its pipe may be full of the plan. Nobody has waited for it yet, so the number is its own.
+                let pid = i32::try_from(pid).map(nix::unistd::Pid::from_raw);
+                let _gone =
+                    pid.map(|pid| nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL));
+            }
+        }
+        let mut joined = joining.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        joined.try_for_each(|joined| joined)
+    })
 }
 
 impl Relay {
@@ -160,14 +210,28 @@ impl Relay {
     }
 
     fn failed(&self, why: &str) -> Error {
-        Error::Wrong(format!(
-            "relay `{}`: {}",
-            plain::line(&self.prefix),
-            plain::line(why)
-        ))
+        Error::Wrong(format!("{}: {}", self.name(), plain::line(why)))
     }
 
-    fn greets(&mut self) -> Result<()> {
+    fn joins(&mut self, plan: &Plan) -> Result<()> {
+        let told = self.tell(&Told::Plan {
+            version: VERSION,
+            plan: Box::new(plan.clone()),
+        });
+        // A command that is no relay may have ended by now: that it did not greet tells more than a broken pipe.
+        self.greets(plan)?;
+        told.map_err(|error| self.failed(&error.to_string()))
+    }
+
+    /// Says that we live, if it is time.
+    fn beats(&mut self) -> std::io::Result<()> {
+        if self.told.elapsed() < BEAT {
+            return Ok(());
+        }
+        self.tell(&Told::Beat)
+    }
+
+    fn greets(&mut self, plan: &Plan) -> Result<()> {
         let line = self.lines.recv_timeout(GREETING).map_err(|_| {
             self.failed(
                 "`hopyard fleet relay` did not greet: is hopyard in PATH there, in this version?",
@@ -175,7 +239,13 @@ impl Relay {
         })?;
         self.heard = Instant::now();
         match serde_json::from_str(&line) {
-            Ok(Said::Ready { version: VERSION }) => Ok(()),
+            Ok(Said::Ready {
+                version: VERSION,
+                columns,
+            }) if columns == column_names(&plan.columns()) => Ok(()),
+            Ok(Said::Ready { .. }) => {
+                Err(self.failed("it has other figures: use the same hopyard everywhere"))
+            }
             Ok(Said::Broken { why }) => Err(self.failed(&why)),
             _ => Err(self.failed(&format!(
                 "it was expected to greet, not to say `{}`",
@@ -190,6 +260,54 @@ impl Relay {
         self.told = Instant::now();
         let mut to = self.to.as_ref().ok_or(std::io::ErrorKind::BrokenPipe)?;
         to.write_all(&line)
+    }
+
+    /// A pair that it says has ended, with its samples if there are any; nothing if that is not news.
+    fn take(
+        &mut self,
+        said: Said,
+        columns: usize,
+        stopped: bool,
+    ) -> std::result::Result<Option<(Ended, Option<Vec<Sample>>)>, String> {
+        let Said::Ended {
+            place,
+            outcome,
+            answers,
+            samples,
+        } = said
+        else {
+            return Ok(None);
+        };
+        let Some(&(attempt, began)) = self.running.get(&place) else {
+            return Ok(None);
+        };
+        if let Some(outcome) = &outcome {
+            check(outcome, columns)?;
+            let values = samples.iter().flatten().flat_map(|sample| &sample.values);
+            if outcome.attempt != attempt || values.into_iter().any(|v| usize::from(v.0) >= columns)
+            {
+                return Err("it told of an attempt or of figures that nobody asked for".to_owned());
+            }
+        }
+        self.running.remove(&place);
+        let ended = match outcome {
+            None if !stopped => lost(
+                place,
+                attempt,
+                began,
+                &format!("{} broke it off", self.name()),
+            ),
+            outcome => Ended {
+                place,
+                outcome: outcome.map(|outcome| *outcome),
+                answers,
+            },
+        };
+        Ok(Some((ended, samples)))
+    }
+
+    fn name(&self) -> String {
+        format!("relay `{}`", plain::line(&self.prefix))
     }
 
     /// What it has said meanwhile; why it is no relay any more, if so.
@@ -211,7 +329,7 @@ impl Relay {
                 Err(TryRecvError::Empty) => break,
             }
         }
-        if self.told.elapsed() >= BEAT && self.tell(&Told::Beat).is_err() {
+        if self.beats().is_err() {
             return (heard, Some("its connection ended".to_owned()));
         }
         let is_silent = self.heard.elapsed() >= SILENCE;
@@ -271,52 +389,42 @@ impl Engine for Relays {
         Ok(())
     }
 
-    fn ended(&mut self, _: &Store) -> Result<Vec<Ended>> {
+    fn ended(&mut self, store: &Store) -> Result<Vec<Ended>> {
+        let columns = store.fleet.columns.len();
         let mut ended = Vec::new();
         let mut gone = Vec::new();
+        let mut samples = Vec::new();
         for (at, relay) in self.relays.iter_mut().enumerate() {
-            let (heard, end) = relay.hear();
+            let (heard, mut end) = relay.hear();
             for said in heard {
-                let Said::Ended {
-                    place,
-                    outcome,
-                    answers,
-                    samples,
-                } = said
-                else {
-                    continue;
-                };
-                if relay.running.remove(&place).is_none() {
-                    continue;
+                match relay.take(said, columns, self.stopped) {
+                    Ok(taken) => {
+                        let taken = taken.into_iter();
+                        ended.extend(taken.map(|(pair, of_pair)| {
+                            samples.extend(of_pair.map(|of_pair| (pair.place, of_pair)));
+                            pair
+                        }));
+                    }
+                    Err(why) => end = end.or(Some(why)),
                 }
-                let samples = samples.into_iter().map(|samples| (place, samples));
-                self.samples
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .extend(samples);
-                ended.push(Ended {
-                    place,
-                    outcome: outcome.map(|outcome| *outcome),
-                    answers,
-                });
             }
             if let Some(why) = end {
                 gone.push((at, why));
             }
         }
+        self.samples_of_ended().extend(samples);
         for (at, why) in gone.into_iter().rev() {
             let mut relay = self.relays.remove(at);
-            let why = format!(
-                "relay `{}` is gone: {}",
-                plain::line(&relay.prefix),
-                plain::line(&why)
-            );
-            let running = std::mem::take(&mut relay.running);
-            ended.extend(
-                running
-                    .into_iter()
-                    .map(|(place, (attempt, began))| lost(place, attempt, began, &why)),
-            );
+            let why = format!("{} is gone: {}", relay.name(), plain::line(&why));
+            for (place, (attempt, began)) in std::mem::take(&mut relay.running) {
+                let lost = lost(place, attempt, began, &why);
+                ended.push(Ended {
+                    // A relay may go because it was told to.
+                    outcome: lost.outcome.filter(|_| !self.stopped),
+                    ..lost
+                });
+            }
+            self.let_go(relay);
         }
         if ended.is_empty() {
             std::thread::sleep(LOOK);
@@ -324,9 +432,12 @@ impl Engine for Relays {
         Ok(ended)
     }
 
-    fn samples(&self, _: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
-        let found = self.samples_of_ended().remove(&job.place);
-        found.ok_or_else(|| {
+    fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
+        if let Some(found) = self.samples_of_ended().remove(&job.place) {
+            return Ok(found);
+        }
+        // An earlier session may have measured it here.
+        crate::children::samples(store, job).map_err(|_| {
             "a relay measured it in a session that was killed before its round was whole".to_owned()
         })
     }

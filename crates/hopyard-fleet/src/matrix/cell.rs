@@ -111,7 +111,9 @@ pub fn carry_out(
         .arg("--out")
         .arg(home.join("run"));
     let node = hostname();
-    measure(cell, &node, command, &home, patience(matrix), is_stopped)
+    let command = (command, Stdio::null());
+    let outcome = measure(cell, &node, command, &home, patience(matrix), is_stopped)?;
+    Ok(outcome.is_some_and(|outcome| outcome.cause.is_none()))
 }
 
 fn hostname() -> String {
@@ -119,47 +121,45 @@ fn hostname() -> String {
     plain::line(name.trim())
 }
 
-/// Runs a command that measures a cell.
+/// Runs a command that measures a cell, with this standard input. What came of it; nothing where it was interrupted.
 pub(super) fn measure(
     cell: &MatrixCell,
     node: &str,
-    mut command: Command,
+    (mut command, input): (Command, Stdio),
     home: &Path,
     patience: Duration,
     is_stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<bool> {
+) -> Result<Option<Outcome>> {
     std::fs::create_dir_all(home).map_err(|e| Error::file("make", home, e))?;
     let create = |name: &str| {
         let file = home.join(name);
         std::fs::File::create(&file).map_err(|e| Error::file("make", &file, e))
     };
     command
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(create(REPORT)?)
         .stderr(create(SAID)?);
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    hopyard_net::end_with_starter(&mut command);
-    let ended = wait(command, patience, is_stopped);
-    let Some(ended) = ended else {
-        // Interrupted, which is no result.
-        return Ok(false);
+    let Some(ended) = wait(command, patience, is_stopped) else {
+        return Ok(None);
     };
     let outcome = outcome(cell, node, &ended, home);
-    let is_measured = outcome.cause.is_none();
     let file = home.join(CELL);
     let text =
         serde_json::to_vec_pretty(&outcome).map_err(|e| Error::file("write", &file, e.into()))?;
     bounded::replace(&file, &text).map_err(|e| Error::file("write", &file, e))?;
-    Ok(is_measured)
+    Ok(Some(outcome))
 }
 
-/// How it ended, or why it never did; nothing where it was interrupted.
-fn wait(
+/// How a command ended, or why it never did; nothing where it was interrupted. Its process leads a group. When its time is over, its
+/// standard input ends if it has one of ours, then it is told to end, then it is killed.
+pub(super) fn wait(
     mut command: Command,
     patience: Duration,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Option<std::result::Result<ExitStatus, String>> {
     use nix::sys::signal::{Signal, killpg};
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    hopyard_net::end_with_starter(&mut command);
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => return Some(Err(format!("it cannot be started: {e}"))),
@@ -168,6 +168,8 @@ fn wait(
         .map(nix::unistd::Pid::from_raw)
         .ok()?;
     let (mut deadline, mut late, mut stopped) = (Instant::now() + patience, false, false);
+    let mut input = child.stdin.take();
+    let mut signals = [Signal::SIGTERM].into_iter();
     loop {
         match child.try_wait() {
             Ok(Some(_)) if stopped => return None,
@@ -183,13 +185,11 @@ fn wait(
         }
         let is_over = Instant::now() >= deadline;
         if is_over || (is_stopped() && !stopped) {
-            let signal = if late || stopped {
-                Signal::SIGKILL
-            } else {
-                Signal::SIGTERM
-            };
-            // It may have gone just now.
-            let _gone = killpg(group, signal);
+            if input.take().is_none() {
+                let signal = signals.next().unwrap_or(Signal::SIGKILL);
+                // It may have gone just now.
+                let _gone = killpg(group, signal);
+            }
             stopped |= is_stopped();
             late |= is_over && !stopped;
             deadline = Instant::now() + GRACE;

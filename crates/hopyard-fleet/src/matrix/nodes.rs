@@ -3,19 +3,25 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use hopyard_lab::Prefix;
 
-use super::cell::{self, measure};
+use super::cell::{self, Outcome, measure};
 use super::{Matrix, MatrixCell, patience};
 use crate::endpoints::Endpoint;
 use crate::error::{Error, Result};
 
-/// What a node runs: the run's directory is a temporary one there, and goes again.
-const SCRIPT: &str = r#"d=$(mktemp -d) || exit 3; trap 'rm -rf "$d"' EXIT; trap 'kill $p 2>/dev/null; wait $p' TERM INT HUP; hopyard "$@" --out "$d/run" & p=$!; wait $p; s=$?; exit $s"#;
+/// What a node runs: the run's directory is a temporary one there, and goes again. The run ends with the script's standard input
+/// at the latest: sshd sends no signal to what it started where the connection ends.
+const SCRIPT: &str = r#"d=$(mktemp -d) || exit 3; exec 3<&0; hopyard "$@" --out "$d/run" </dev/null 3<&- & p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; trap 'kill $w 2>/dev/null; rm -rf "$d"' EXIT; trap 'kill $p 2>/dev/null; wait $p' TERM INT HUP; wait $p; s=$?; exit $s"#;
+/// For a login.
+const ANSWERS: Duration = Duration::from_secs(30);
 
-/// Measures all cells that are not measured yet, on nodes of their kinds. How many are measured now.
+/// Measures all cells that are not measured yet, on nodes of their kinds. A node that does not answer after a cell that brought no
+/// report is given up; others of its kind have its cells. The names of such nodes.
 ///
 /// # Errors
 /// A kind has no node, or the directory cannot be written.
@@ -24,7 +30,7 @@ pub fn over_nodes(
     nodes: &[Endpoint],
     directory: &Path,
     is_stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<usize> {
+) -> Result<Vec<String>> {
     let cells = matrix.cells();
     for cell in &cells {
         if let Some(kind) = &cell.kind
@@ -36,46 +42,49 @@ pub fn over_nodes(
         }
     }
     let mut left = VecDeque::new();
-    let mut measured = 0;
     for cell in cells {
-        match cell::read(directory, cell.number)? {
-            Some(outcome) if outcome.cause.is_none() => measured += 1,
-            _ => left.push_back(cell),
+        // The matrix may have been another one then, with another cell of that number.
+        let earlier = cell::read(directory, cell.number)?;
+        let is_measured = |o: &Outcome| o.cause.is_none() && o.cell == cell;
+        if !earlier.as_ref().is_some_and(is_measured) {
+            left.push_back(cell);
         }
     }
     let left = Mutex::new(left);
-    let results: Vec<Result<usize>> = std::thread::scope(|scope| {
+    let results: Vec<Result<bool>> = std::thread::scope(|scope| {
         let one = |node| {
             let left = &left;
             scope.spawn(move || of_node(matrix, node, left, directory, is_stopped))
         };
         let threads: Vec<_> = nodes.iter().map(one).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<usize>>| {
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<bool>>| {
             thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         threads.into_iter().map(join).collect()
     });
-    for result in results {
-        measured += result?;
+    let mut lost = Vec::new();
+    for (node, result) in nodes.iter().zip(results) {
+        if !result? {
+            lost.push(node.name.clone());
+        }
     }
-    Ok(measured)
+    Ok(lost)
 }
 
-/// A node goes on after a cell that failed: the next one may be another kernel's.
+/// A node goes on after a cell that failed: the next one may be another kernel's. Does it answer to the end?
 fn of_node(
     matrix: &Matrix,
     node: &Endpoint,
     left: &Mutex<VecDeque<MatrixCell>>,
     directory: &Path,
     is_stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<usize> {
+) -> Result<bool> {
     let prefix: Prefix = node
         .connect
         .parse()
         .map_err(|e| Error::Wrong(format!("endpoint `{}`: {e}", node.name)))?;
-    let mut measured = 0;
     while !is_stopped() {
         let next = {
             let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,16 +111,34 @@ fn of_node(
         };
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let command = prefix.command(&words);
-        measured += usize::from(measure(
+        let outcome = measure(
             &cell,
             &node.name,
-            command,
+            (command, Stdio::piped()),
             &home,
             patience(matrix),
             is_stopped,
-        )?);
+        )?;
+        let is_silent = |o: &Outcome| o.kernel_release.is_none() && !answers(&prefix, is_stopped);
+        if outcome.as_ref().is_some_and(is_silent) {
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.push_front(cell);
+            return Ok(false);
+        }
     }
-    Ok(measured)
+    Ok(true)
+}
+
+/// Does a command end well there?
+fn answers(prefix: &Prefix, is_stopped: &(dyn Fn() -> bool + Sync)) -> bool {
+    let mut command = prefix.command(&["true"]);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let ended = cell::wait(command, ANSWERS, is_stopped);
+    // Interrupted, nobody knows.
+    ended.is_none_or(|ended| ended.is_ok_and(|status| status.success()))
 }
 
 /// Does it join its words to a line for a shell, as ssh does?

@@ -12,6 +12,7 @@ use super::{BEAT, LONGEST_LINE, SILENCE, Said, Told, VERSION};
 use crate::children::Children;
 use crate::drive::{Engine, Job};
 use crate::error::{Error, Result};
+use crate::fleet::column_names;
 use crate::plan::Plan;
 use crate::store::Store;
 
@@ -38,11 +39,17 @@ pub fn serve(program: PathBuf, is_stopped: impl Fn() -> bool) -> Result<()> {
         running: 0,
         said: Instant::now(),
     };
-    say(&Said::Ready { version: VERSION })?;
+    let columns = column_names(&relaying.store.fleet.columns);
+    say(&Said::Ready {
+        version: VERSION,
+        columns,
+    })?;
     let (mut heard, mut is_ending) = (Instant::now(), false);
     loop {
         let is_gone = loop {
             match told.try_recv() {
+                // A pair that it would begin now, nobody would hear of.
+                Ok(_) if is_ending => {}
                 Ok(line) => {
                     heard = Instant::now();
                     relaying.act(&line)?;
@@ -54,6 +61,15 @@ pub fn serve(program: PathBuf, is_stopped: impl Fn() -> bool) -> Result<()> {
         if !is_ending && (is_gone || heard.elapsed() >= SILENCE || is_stopped()) {
             is_ending = true;
             relaying.engine.stop();
+            if !is_gone {
+                let why = if is_stopped() {
+                    "it was told to end".to_owned()
+                } else {
+                    format!("it heard nothing for {} s", SILENCE.as_secs())
+                };
+                // Who would hear it may be gone, too.
+                let _told = say(&Said::Broken { why });
+            }
         }
         if is_ending && relaying.running == 0 {
             return Ok(());

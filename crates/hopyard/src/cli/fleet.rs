@@ -231,11 +231,11 @@ fn run(args: &RunArgs) -> Done {
     let mut watch = Watch::new();
     let see = |progress| watch.see(progress);
     let (limit, stopped) = (args.time_limit, signals::interrupted);
-    let end = if args.relay.is_empty() {
-        drive(&mut store, &mut Children::new(program), limit, stopped, see)?
+    let driven = if args.relay.is_empty() {
+        drive(&mut store, &mut Children::new(program), limit, stopped, see)
     } else {
         let mut relays = Relays::start(&args.relay, &store.fleet.plan)?;
-        drive(&mut store, &mut relays, limit, stopped, see)?
+        drive(&mut store, &mut relays, limit, stopped, see)
     };
     watch.end();
     if let Some((place, why)) = store.missing.first() {
@@ -257,7 +257,7 @@ fn run(args: &RunArgs) -> Done {
             ", the same command with --resume in place of settings measures what is missing or failed"
         }
     ));
-    match end {
+    match driven? {
         End::Interrupted => Ok(ExitCode::from(signals::INTERRUPTED)),
         End::Complete | End::TimeLimit => Ok(status),
     }

@@ -106,7 +106,11 @@ pub(super) fn matrix(args: MatrixArgs) -> Done {
         } => {
             let (read, nodes) = (Matrix::read(&matrix)?, read_endpoints(&endpoints)?);
             signals::listen().map_err(|e| Failure::internal(&e))?;
-            over_nodes(&read, &nodes, &output, &signals::interrupted)?;
+            for node in over_nodes(&read, &nodes, &output, &signals::interrupted)? {
+                crate::note(format_args!(
+                    "{node} does not answer: its cells were left to other nodes of its kind"
+                ));
+            }
             let document = read_matrix(&read, &output)?;
             print(&matrix_text(&document))?;
             done(document.is_whole())
