@@ -59,7 +59,8 @@ impl Switch {
         }
         self.state.set_hosts(&hosts)?;
         self.state.set_config(changed)?;
-        self.finish_move()
+        self.finish_move()?;
+        self.learn_host(&here)
     }
 
     /// Lets go of the uplink: what ports send to nobody known is dropped from then on. The device stays as it is, with its

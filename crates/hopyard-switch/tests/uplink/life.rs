@@ -39,6 +39,8 @@ fn show_says_what_happened_to_the_uplink() {
     assert!(said.contains("`up0` was deleted and made again"), "{said}");
     assert!(said.contains("`Switch::set_uplink` with `up0`"), "{said}");
     let before = site.show().ports;
+    // What the host has there is nobody else's from then on.
+    site.hub.add_address("up0", v4(HOST), 24).unwrap();
     set_uplink(&site, "up0", None).unwrap();
     let shown = site.show();
     assert_eq!((shown.warnings, shown.ports), (Vec::new(), before));

@@ -92,6 +92,23 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
     }
 }
 
+/// What comes of each switch. One that is removed meanwhile is left out, and so is one that another version of hopyard made, which
+/// is told.
+fn of_all<T>(each: impl Fn(&str) -> hopyard_switch::Result<T>) -> Result<Vec<T>, Failure> {
+    let mut all = Vec::new();
+    for name in Switch::list()? {
+        match each(&name) {
+            Ok(one) => all.push(one),
+            Err(hopyard_switch::Error::NoSwitch { .. }) => {}
+            Err(error @ hopyard_switch::Error::OtherLayout { .. }) => {
+                crate::note(format_args!("left out: {}", Failure::from(error).message));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all)
+}
+
 /// Continues after switches that cannot be upgraded, and names each.
 fn upgrade_all() -> Done {
     let mut failures = Vec::new();

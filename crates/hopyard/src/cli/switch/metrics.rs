@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hopyard_switch::{Counters, DROP_REASONS, Error, PartyStats, Role, ShortcutCounters, Switch};
 
+use super::of_all;
 use crate::cli::{Done, Failure, deliver};
 use crate::openmetrics::{Label, Page};
 
@@ -22,7 +23,7 @@ struct Counted {
 pub(super) fn metrics(name: Option<String>, file: Option<&Path>) -> Done {
     let counted = match name {
         Some(name) => vec![count(name)?],
-        None => all()?,
+        None => of_all(|name| count(name.to_owned()))?,
     };
     let page = page(&counted);
     let Some(file) = file else {
@@ -36,18 +37,6 @@ pub(super) fn metrics(name: Option<String>, file: Option<&Path>) -> Done {
 fn count(name: String) -> Result<Counted, Error> {
     let parties = Switch::open(&name)?.stats()?;
     Ok(Counted { name, parties })
-}
-
-/// Every switch, except those that are removed meanwhile.
-fn all() -> Result<Vec<Counted>, Error> {
-    let mut all = Vec::new();
-    for name in Switch::list()? {
-        match count(name) {
-            Err(Error::NoSwitch { .. }) => {}
-            counted => all.push(counted?),
-        }
-    }
-    Ok(all)
 }
 
 type Count = fn(&Counters) -> u64;

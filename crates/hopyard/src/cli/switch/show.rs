@@ -6,7 +6,7 @@ use hopyard_switch::{Shortcut, Shown, ShownPort, ShownUplink, Switch, Warning};
 use serde::Serialize;
 
 use super::super::{Done, pretty, print, table};
-use super::{shortcut, words};
+use super::{of_all, shortcut, words};
 
 /// Problems, in terms of the command line.
 fn warnings(shown: &Shown) -> Vec<String> {
@@ -48,11 +48,11 @@ impl<'a> From<&'a Shown> for ShownSwitch<'a> {
 }
 
 pub(super) fn show(name: Option<String>, json: bool) -> Done {
-    let names = name.map_or_else(Switch::list, |name| Ok(vec![name]))?;
-    let switches = names
-        .iter()
-        .map(|name| Switch::open(name)?.show())
-        .collect::<Result<Vec<_>, _>>()?;
+    let show = |name: &str| Switch::open(name)?.show();
+    let switches = match name {
+        Some(name) => vec![show(&name)?],
+        None => of_all(show)?,
+    };
     if json {
         return print(&pretty(&ShownDocument {
             schema: "hopyard/switch/1",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use hopyard_switch::{Counters, PartyStats, ShortcutCounters, Switch};
+use hopyard_switch::{Counters, PartyStats, Role, ShortcutCounters, Switch};
 use serde::Serialize;
 
 use super::super::{Done, Failure, is_read, pretty, print, table};
@@ -26,6 +26,7 @@ struct StatsDocument {
 #[derive(Serialize)]
 struct PartyDocument {
     party: String,
+    role: Role,
     rx_packets: u64,
     rx_bytes: u64,
     tx_packets: u64,
@@ -45,6 +46,7 @@ impl From<&PartyStats> for PartyDocument {
         let c = &stats.counters;
         Self {
             party: stats.party.clone(),
+            role: stats.role,
             rx_packets: c.rx_packets,
             rx_bytes: c.rx_bytes,
             tx_packets: c.tx_packets,
@@ -149,7 +151,9 @@ fn stats_text(
 }
 
 fn before<'a>(last: &'a Reading, party: &PartyStats) -> Option<&'a Counters> {
-    let found = last.parties.iter().find(|p| p.party == party.party)?;
+    // A port may be called `host` or `wire`, like the parties that are none.
+    let is_it = |p: &&PartyStats| p.party == party.party && p.role == party.role;
+    let found = last.parties.iter().find(is_it)?;
     // The counter fell: the port was removed and added again in between.
     (found.counters.rx_packets <= party.counters.rx_packets).then_some(&found.counters)
 }
