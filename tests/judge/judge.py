@@ -121,13 +121,15 @@ class Run:
         return found
 
     def counting(self, cell, quantity):
-        """The same, but nothing of what does not count: Open vSwitch in user space, guests without KVM."""
-        for sample in self.samples.get(cell, {}).values():
+        """The same, but nothing of what does not count: Open vSwitch in user space, guests without KVM, traffic that went another
+        way; and of times to settle all or none."""
+        samples, series = self.samples.get(cell, {}), self.series(cell, quantity)
+        for sample in samples.values():
             m = sample["outcome"]["measured"]
             userspace = dig(m, "datapath", "kind") == "userspace" and m["datapath"]["switch"] == "Open vSwitch"
-            if userspace or dig(m, "guest", "emulated"):
+            if userspace or dig(m, "guest", "emulated") or not m["way"]["proved"]:
                 return {}
-        return self.series(cell, quantity)
+        return {} if quantity == "settling_s" and len(series) < len(samples) else series
 
 
 def lines(file):
@@ -243,8 +245,10 @@ def of_peak(check, run):
             continue
         best = values[max(below, key=lambda n: sum(values[n].values()) / len(values[n]))]
         points.append(figure("ratio", shared([values[check["last"]], best])))
-        others = [ratio(*shared([values[n], best]), run.header["confidence"]) for n in values if n >= cpus]
-        refuted |= any(other is not None and other.low > 1 for other in others)
+        above = [n for n in values if n >= cpus]
+        confidence = 1 - (1 - run.header["confidence"]) / max(len(above), 1)
+        others = [ratio(*shared([values[n], best]), confidence) for n in above]
+        refuted |= any(other is not None and other.low > 1 and other.n >= FOR_A_VERDICT for other in others)
     return points, refuted, lacks
 
 

@@ -338,7 +338,24 @@ pub(super) fn series(run: &Run, cell: usize, what: &What) -> Result<Series, Stri
         };
         Some((sample.block, value?))
     };
+    let astray = own.iter().find(|(_, m)| !m.way.proved);
+    if let Some((_, astray)) = astray {
+        return Err(format!(
+            "{}: its path proof failed ({})",
+            planned.cell.path,
+            astray.way.problems.first().map_or("", String::as_str)
+        ));
+    }
     let series: Series = own.iter().filter_map(value).collect();
+    if matches!(what, What::SettlingTime) && !series.is_empty() && series.len() < own.len() {
+        // The mean of the others would be too small (docs/curves.md).
+        return Err(format!(
+            "{}: jitter did not settle in {} of {} windows",
+            planned.cell.path,
+            own.len() - series.len(),
+            own.len()
+        ));
+    }
     if series.is_empty() {
         let why = if own.is_empty() {
             "it was never measured"

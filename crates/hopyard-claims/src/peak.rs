@@ -7,7 +7,7 @@ use super::figure::{Figure, Gathered, Point};
 use super::groups::paired;
 use super::label::apart;
 use super::published::Published;
-use crate::model::{Cell, axis};
+use crate::model::{Cell, FOR_A_VERDICT, axis};
 use crate::stats;
 use crate::store::Run;
 
@@ -83,12 +83,14 @@ fn of_cells(
         gathered.note(format!("{name} {last} was not measured"));
         return;
     };
-    let higher = all.iter().find(|(place, _, series)| {
-        *place >= cpus && {
-            let (a, b) = paired(series, &best.2);
-            // Shown to be higher: the peak is not below the number of CPUs.
-            stats::paired_ratio(&a, &b, gathered.confidence).is_some_and(|ratio| ratio.low > 1.0)
-        }
+    let above = || all.iter().filter(|(place, ..)| *place >= cpus);
+    // One of several may be higher by chance (Bonferroni).
+    let confidence = 1.0 - (1.0 - gathered.confidence) / above().count().max(1) as f64;
+    let higher = above().find(|(_, _, series)| {
+        let (a, b) = paired(series, &best.2);
+        // Shown to be higher: the peak is not below the number of CPUs.
+        let ratio = stats::paired_ratio(&a, &b, confidence);
+        ratio.is_some_and(|ratio| ratio.low > 1.0 && ratio.n >= FOR_A_VERDICT as usize)
     });
     let refuted = higher.map(|(place, ..)| {
         format!(

@@ -80,10 +80,10 @@ fn entities(before: &[Link], after: &[Link], beside: &[&str]) -> Vec<String> {
 fn silent_mistakes(site: &Site) -> Result<(usize, Vec<&'static str>)> {
     let side = &site.sides[0];
     let (name, other) = (&side.switch, "claims-mistake");
-    let create = |name: &str, uplink: &str| {
+    let create = |name: &str, uplink: Option<&str>| {
         let new = NewSwitch {
             name,
-            uplink: Some(uplink),
+            uplink,
             answers: false,
             ..NewSwitch::default()
         };
@@ -97,9 +97,15 @@ fn silent_mistakes(site: &Site) -> Result<(usize, Vec<&'static str>)> {
         site.hub.ns().run(|| Switch::open(name)?.add_port(&port))
     };
     let mistakes = [
-        ("an uplink that there is not", create(other, "nosuch")?),
-        ("an uplink that has a switch", create(other, &side.uplink)?),
-        ("a name that is taken", create(name, "lo")?),
+        (
+            "an uplink that there is not",
+            create(other, Some("nosuch"))?,
+        ),
+        (
+            "an uplink that has a switch",
+            create(other, Some(&side.uplink))?,
+        ),
+        ("a name that is taken", create(name, None)?),
         (
             "a port of a switch that there is not",
             add("claims-nosuch", &side.port(0))?,

@@ -197,6 +197,14 @@ fn the_peak_below_the_number_of_cpus() {
         "{}",
         late.sentence
     );
+    // In too few blocks to tell.
+    let mut few = senders(|own, n| Shown {
+        packets: if n == 4.0 { 1.2e5 } else { 1e5 / n },
+        ..published(own, n)
+    });
+    few.header.environment.cpus = 4;
+    few.samples.retain(|sample| sample.block < 7);
+    assert_eq!(judged(check, few).verdict, ClaimVerdict::Undecided);
     // A report of four CPUs cannot be tested on two: neither holds nor fails.
     let check = format!("{check}cpus = 4\n");
     for cpus in [1, 2, 3, 4, 8] {
@@ -218,6 +226,62 @@ fn the_peak_below_the_number_of_cpus() {
         none.sentence.contains("no value of flows below"),
         "{}",
         none.sentence
+    );
+}
+
+fn measured(run: &mut crate::model::stored::Run, at: usize) -> &mut crate::model::Measurement {
+    match &mut run.samples[at].outcome {
+        crate::model::Outcome::Measured(m) => m,
+        crate::model::Outcome::Failed { cause } => panic!("{cause}"),
+    }
+}
+
+/// Figures of traffic that went another way say nothing of a path, not even in one block of ten.
+#[test]
+fn what_went_another_way_is_no_evidence() {
+    let check = "judge = \"ratio\"\nquantity = \"packets_per_s\"\ncells = { containers = \"own\", flows = 2 }\nto = [\"native\"]\nat_most = 2\n";
+    assert_ne!(
+        judged(check, senders(published)).verdict,
+        ClaimVerdict::Untestable
+    );
+    let mut run = senders(published);
+    let at = run.samples.iter().position(|sample| {
+        let cell = &run.header.cells[sample.cell].cell;
+        cell.path == "macvlan" && cell.axes.flows == 2
+    });
+    let way = &mut measured(&mut run, at.unwrap()).way;
+    way.proved = false;
+    way.problems = vec!["hub/br0 sent 0 packets".to_owned()];
+    let claim = judged(check, run);
+    assert_eq!(claim.verdict, ClaimVerdict::Untestable);
+    assert!(
+        claim
+            .sentence
+            .contains("its path proof failed (hub/br0 sent 0 packets)"),
+        "{}",
+        claim.sentence
+    );
+}
+
+/// The mean of those windows that settled would be too small.
+#[test]
+fn a_time_to_settle_is_that_of_all_windows() {
+    let check = "judge = \"level\"\nquantity = \"settling_s\"\ncells = {}\nat_most = 1e6\n";
+    assert_eq!(
+        judged(check, senders(published)).verdict,
+        ClaimVerdict::Holds
+    );
+    let mut run = senders(published);
+    let of_a_block = (0..run.samples.len()).filter(|at| run.samples[*at].block == 3);
+    for at in of_a_block.collect::<Vec<_>>() {
+        measured(&mut run, at).arrivals.as_mut().unwrap().series = None;
+    }
+    let claim = judged(check, run);
+    assert_eq!(claim.verdict, ClaimVerdict::Untestable);
+    assert!(
+        claim.sentence.contains("jitter did not settle in"),
+        "{}",
+        claim.sentence
     );
 }
 
