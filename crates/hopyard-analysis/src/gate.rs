@@ -67,25 +67,18 @@ impl Ruling {
         }
     }
 
-    /// The gate if there are too few blocks for a verdict: it shows nothing and is blind to everything.
-    pub(super) fn without_verdicts(mut self) -> Self {
-        self.tripped.fill(false);
-        self.catches.fill(None);
-        self.blind.fill(true);
-        self.blocks_needed = None;
-        self
-    }
-
-    pub(super) fn report(&self) -> Gate {
+    /// With so many comparisons besides that could not be made.
+    pub(super) fn report(&self, missing: usize) -> Gate {
         let count = |all: &[bool]| all.iter().filter(|is| **is).count();
-        let (tripped, blind) = (count(&self.tripped), count(&self.blind));
+        let (tripped, blind) = (count(&self.tripped), count(&self.blind) + missing);
+        let comparisons = self.tripped.len() + missing;
         Gate {
             fail_on_ratio: self.loss,
             failed: tripped > 0,
-            comparisons: self.tripped.len(),
+            comparisons,
             tripped,
             blind,
-            undecided: tripped == 0 && (blind > 0 || self.tripped.is_empty()),
+            undecided: tripped == 0 && (blind > 0 || comparisons == 0),
             blocks_needed: self.blocks_needed,
             runs_needed: None,
         }

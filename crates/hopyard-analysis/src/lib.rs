@@ -24,14 +24,16 @@ mod tests;
 mod verdicts;
 mod warnings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_model::{self as model, units};
 use hopyard_stats as stats;
 use quantities::decides_width;
 
 use model::stored::{End, Header, Run};
-use model::{CellReport, FOR_A_VERDICT, Feature, Measurement, RunReport, RunSummary, Sample};
+use model::{
+    CellReport, FOR_A_VERDICT, Feature, Measurement, ProfileWindow, RunReport, RunSummary, Sample,
+};
 use stats::Estimate;
 
 pub use base::{base_of, check_base, check_gate};
@@ -189,6 +191,18 @@ pub fn last_attempts(samples: &[Sample]) -> Vec<&Sample> {
     }
     let counted = |s: &&Sample| counts.get(&s.block).is_some_and(|c| c.1 == s.attempt);
     samples.iter().filter(counted).collect()
+}
+
+/// The windows of profiles that were taken in the attempts of [`last_attempts`].
+#[must_use]
+pub fn counted_windows<'a>(
+    samples: &[Sample],
+    windows: &'a [ProfileWindow],
+) -> Vec<&'a ProfileWindow> {
+    let samples = last_attempts(samples).into_iter();
+    let counted: BTreeSet<(u32, u32)> = samples.map(|s| (s.block, s.attempt)).collect();
+    let is_counted = |window: &&ProfileWindow| counted.contains(&(window.block, window.attempt));
+    windows.iter().filter(is_counted).collect()
 }
 
 /// Blocks in which every cell that can be measured was visited.

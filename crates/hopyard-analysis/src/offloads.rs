@@ -181,8 +181,14 @@ fn judged(
 fn shown(verdicts: &Verdicts, load: LoadKind) -> Option<Shown> {
     let mut shown = Shown::Equivalent;
     let mut any = false;
-    for (_, report) in judged(verdicts, load) {
-        let Some(verdict) = report.verdict else {
+    for name in quantities(load) {
+        let report = verdicts.get(name);
+        let Some((report, verdict)) = report.and_then(|it| Some((it, it.verdict?))) else {
+            // What was not judged may differ by any factor.
+            shown = match shown {
+                Shown::Different => Shown::Different,
+                Shown::Equivalent | Shown::Unclear(_) => Shown::Unclear(f64::INFINITY),
+            };
             continue;
         };
         any = true;

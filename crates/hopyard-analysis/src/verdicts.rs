@@ -9,7 +9,9 @@ use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
 use super::rounds;
 use crate::model::stored::Header;
-use crate::model::{CellReport, FOR_A_VERDICT, Gate, LoadKind, Sample, VerdictReport};
+use crate::model::{
+    Cell, CellReport, FOR_A_VERDICT, Gate, LoadKind, Outcome, Sample, VerdictReport,
+};
 use crate::stats::{self, Comparison, Judged, Verdict};
 
 /// Where a comparison of the table belongs.
@@ -45,25 +47,32 @@ pub(super) fn fill(
         .map(|(at, contrast)| (Place::Contrast(at), contrast.base.clone(), contrast.cells));
     let mut places = Vec::new();
     let mut table = Vec::new();
+    // Comparisons that a gate cannot rule on: the figure is known in too few blocks.
+    let mut missing = 0;
     for (place, name, (one, other)) in with_base.chain(beside) {
-        let load = header.cells[one].cell.load;
-        for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(load)) {
+        let Cell { load, axes, .. } = &header.cells[one].cell;
+        let are_measured = [one, other].iter().all(|cell| is_measured(samples, *cell));
+        for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
             let (own, others) = paired(header, samples, [one, other], quantity);
             if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
-                places.push((place, name.clone(), quantity, load));
+                places.push((place, name.clone(), quantity, *load));
                 table.push(comparison);
+            } else if are_measured
+                && is_guarded(place, quantity, *load)
+                && decides_width(quantity.name, *load, axes)
+            {
+                missing += 1;
             }
         }
     }
     let table = moderated(&places, table);
     let judged = stats::judge(&table, header.margin, header.confidence);
-    let is_guarded = places.iter().map(|(place, _, quantity, load)| {
-        matches!(place, Place::Cell(_)) && !is_said_twice(quantity, *load)
-    });
-    let guarded: Vec<usize> = is_guarded
-        .enumerate()
-        .filter_map(|(at, is_guarded)| is_guarded.then_some(at))
-        .collect();
+    let all_guarded = places.iter().enumerate();
+    let all_guarded = all_guarded.filter(|(_, (place, _, q, load))| is_guarded(*place, q, *load));
+    let all_guarded: Vec<usize> = all_guarded.map(|(at, _)| at).collect();
+    let mut guarded = all_guarded.clone();
+    guarded.retain(|at| verdict_of(&judged[*at], quick_look).is_some());
+    missing += all_guarded.len() - guarded.len();
     let ruling = header.fail_on.map(|loss| {
         let all: Vec<Guarded<'_>> = guarded
             .iter()
@@ -76,12 +85,7 @@ pub(super) fn fill(
             .iter()
             .map(|&at| judged[at].smallest_detectable)
             .collect();
-        let ruling = Ruling::of(&all, &detectable, loss, header.confidence);
-        if quick_look {
-            ruling.without_verdicts()
-        } else {
-            ruling
-        }
+        Ruling::of(&all, &detectable, loss, header.confidence)
     });
     let mut answers = vec![BTreeMap::new(); contrasts.len()];
     for (at, ((place, base, quantity, _), judged)) in places.into_iter().zip(judged).enumerate() {
@@ -90,6 +94,7 @@ pub(super) fn fill(
             Place::Contrast(at) => &mut answers[at],
         };
         let ruled = ruling.as_ref().zip(guarded.binary_search(&at).ok());
+        let is_unruled = ruling.is_some() && all_guarded.binary_search(&at).is_ok();
         verdicts.insert(
             quantity.name.to_owned(),
             VerdictReport {
@@ -97,15 +102,27 @@ pub(super) fn fill(
                 verdict: verdict_of(&judged, quick_look),
                 smallest_detectable: judged.detectable(),
                 ratio: judged.ratio,
-                trips_gate: ruled.map(|(ruling, at)| ruling.tripped[at]),
+                trips_gate: ruled
+                    .map(|(ruling, at)| ruling.tripped[at])
+                    .or(is_unruled.then_some(false)),
                 gate_catches_ratio: ruled.and_then(|(ruling, at)| ruling.catches[at]),
             },
         );
     }
     Table {
         answers,
-        gate: ruling.map(|ruling| ruling.report()),
+        gate: ruling.map(|ruling| ruling.report(missing)),
     }
+}
+
+fn is_measured(samples: &[&Sample], cell: usize) -> bool {
+    let mut own = samples.iter().filter(|sample| sample.cell == cell);
+    own.any(|sample| matches!(sample.outcome, Outcome::Measured(_)))
+}
+
+/// Does a gate rule on such a comparison?
+fn is_guarded(place: Place, quantity: &Quantity, load: LoadKind) -> bool {
+    matches!(place, Place::Cell(_)) && !is_said_twice(quantity, load)
 }
 
 /// Moderates the comparisons with a base of one quantity under one load, which share their scatter.

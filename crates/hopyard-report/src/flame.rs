@@ -7,6 +7,7 @@ use std::{fs, io};
 
 use inferno::flamegraph::{self, Options};
 
+use crate::assess::counted_windows;
 use crate::assess::subsystems::{Place, place};
 use crate::model::stored::Run;
 use crate::model::{AXES, Cell, ProfileWindow};
@@ -60,9 +61,10 @@ pub fn draw(run: &Run, directory: &Path) -> Result<Vec<PathBuf>, Error> {
 /// The folded stacks of each cell that has busy samples.
 fn graphs(run: &Run) -> Vec<(usize, Vec<String>)> {
     let cells = 0..run.header.cells.len();
+    let counted = counted_windows(&run.samples, &run.profiles);
     cells
         .map(|cell| {
-            let windows = run.profiles.iter().filter(|w| w.cell == cell);
+            let windows = counted.iter().copied().filter(|w| w.cell == cell);
             (cell, folded(windows))
         })
         .filter(|(_, folded)| !folded.is_empty())

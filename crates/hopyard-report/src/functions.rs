@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::document::{Block, Cell, Column, Part, Row, Table};
 use super::exports::text::page;
 use super::flame;
+use crate::assess::counted_windows;
 use crate::assess::subsystems::{Place, place, plain_name, subsystems};
 use crate::model::ProfileWindow;
 use crate::model::stored::Run;
@@ -34,9 +35,10 @@ pub enum Error {
 pub fn text(run: &Run, named: &[String]) -> Result<String, Error> {
     let wanted = wanted(named)?;
     let cells = 0..run.header.cells.len();
+    let counted = counted_windows(&run.samples, &run.profiles);
     let blocks: Vec<Block> = cells
         .filter_map(|cell| {
-            let windows = run.profiles.iter().filter(|window| window.cell == cell);
+            let windows = counted.iter().copied().filter(|window| window.cell == cell);
             let counts = Counts::over(windows, &wanted)?;
             Some(counts.blocks(flame::title(run, cell), &wanted))
         })

@@ -63,7 +63,7 @@ impl<'a> Assessed<'a> {
     /// The index of a cell with figures, or why it has none.
     pub(super) fn place(&self, cell: &Cell) -> Result<usize, String> {
         let Some(at) = self.cells().position(|own| own == cell) else {
-            return Err("not in its plan".to_owned());
+            return Err(NOT_PLANNED.to_owned());
         };
         let report = &self.report.cells[at];
         if report.estimates.is_empty() {
@@ -114,6 +114,9 @@ fn missing(side: &Group<'_>, cell: &Cell) -> Option<String> {
     let first = causes.into_iter().next();
     Some(first.unwrap_or_else(|| "no runs".to_owned()))
 }
+
+/// Why a run has no figures of a cell that nobody asked it for.
+pub(super) const NOT_PLANNED: &str = "not in its plan";
 
 impl<'a> Groups<'a> {
     /// Finds a cell on both sides, or says where it is and why it cannot be compared.

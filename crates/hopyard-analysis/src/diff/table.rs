@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::runs::NOT_PLANNED;
 use super::runs::{Figures, Found, Groups, all_cells};
 use crate::gate::{Guarded, Ruling};
 use crate::model::{
@@ -17,6 +18,8 @@ pub(super) struct Table {
     entries: Vec<Entry>,
     pub(super) cells: Vec<CellDiff>,
     pub(super) left_out: Vec<LeftOut>,
+    /// How many of them A has figures of, and B was asked for.
+    lost: usize,
 }
 
 /// One comparison before its verdict.
@@ -113,6 +116,8 @@ impl Table {
     }
 
     fn leave_out(&mut self, cell: &Cell, measured_in: MeasuredIn, cause: String) {
+        let is_in_a = matches!(measured_in, MeasuredIn::A | MeasuredIn::Both);
+        self.lost += usize::from(is_in_a && !cause.ends_with(NOT_PLANNED));
         self.left_out.push(LeftOut {
             cell: cell.clone(),
             measured_in,
@@ -152,7 +157,7 @@ impl Table {
         });
         let gate = loss
             .zip(ruling.as_ref())
-            .map(|(loss, ruling)| gate(&entries, ruling, loss, confidence));
+            .map(|(loss, ruling)| gate((&entries, self.lost), ruling, loss, confidence));
         let mut judged = judged.into_iter().enumerate();
         for entry in entries {
             let answer = entry.between.is_some().then(|| judged.next()).flatten();
@@ -169,13 +174,11 @@ impl Table {
     }
 }
 
-/// The gate over all comparisons. It is blind to those whose scatter between runs is not known.
-fn gate(entries: &[Entry], ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
+/// The gate over all comparisons. It is blind to those whose scatter between runs is not known, and to those that there are not
+/// because B lost what A has.
+fn gate((entries, lost): (&[Entry], usize), ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
     let unknown = entries.iter().filter(|e| e.between.is_none()).count();
-    let mut gate = ruling.report();
-    gate.comparisons += unknown;
-    gate.blind += unknown;
-    gate.undecided = !gate.failed && gate.blind > 0;
+    let mut gate = ruling.report(unknown + lost);
     gate.blocks_needed = None;
     let mut seen = ruling.blind.iter();
     let is_blind = |entry: &&Entry| match entry.between {

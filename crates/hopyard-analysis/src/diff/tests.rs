@@ -258,6 +258,9 @@ fn what_is_in_one_run_only_is_listed() {
             .iter()
             .any(|w| w.code == DiffWarningCode::GateMissing)
     );
+    // What B lost may be worse by any factor.
+    let gate = report.gate.unwrap();
+    assert!(gate.undecided && !gate.failed, "{gate:?}");
     let other = of_two(&b, &a, &Ask::default()).unwrap();
     assert!(
         other

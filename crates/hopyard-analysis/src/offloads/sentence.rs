@@ -226,15 +226,20 @@ fn would_have_shown(size: f64) -> String {
     }
 }
 
+/// Words for a quantity that has none of its own.
+pub(super) const OTHER: &str = "the main figure";
+
 /// A quantity as a sentence names it.
-fn words(name: &str) -> &'static str {
+pub(super) fn words(name: &str) -> &'static str {
     match name {
         "goodput_bps" => "goodput",
         "transactions_per_s" => "transactions",
+        "latency_p50_ns" => "latency (median)",
         "latency_p99_ns" => "latency (p99)",
+        "cpu_ns_per_byte" => "CPU per byte",
         "cpu_ns_per_packet" => "CPU per packet",
         "cpu_ns_per_transaction" => "CPU per transaction",
-        _ => "CPU per byte",
+        _ => OTHER,
     }
 }
 

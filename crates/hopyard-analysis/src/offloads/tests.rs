@@ -2,7 +2,9 @@
 
 use crate::assess;
 use crate::model::stored::Run;
-use crate::model::{OffloadChange, OffloadFlag, OffloadReport, Outcome, RunReport, Switch};
+use crate::model::{
+    LoadKind, OffloadChange, OffloadFlag, OffloadReport, Outcome, RunReport, Switch,
+};
 use crate::testing::offloads::{Speed, VETH, segments, sweep};
 use OffloadFlag::{Gro, Gso, Tso};
 
@@ -166,4 +168,17 @@ fn contrasts_carry_verdicts_and_name_their_base() {
 fn a_run_that_is_no_sweep_has_no_findings() {
     let report = assess(&crate::testing::compared_over(8, 0.9));
     assert_eq!(report.offloads, None);
+}
+
+#[test]
+fn every_figure_that_a_finding_is_about_has_words_of_its_own() {
+    for load in LoadKind::ALL {
+        for name in super::quantities(load) {
+            assert_ne!(
+                super::sentence::words(name),
+                super::sentence::OTHER,
+                "{load}: {name}"
+            );
+        }
+    }
 }

@@ -96,6 +96,33 @@ fn the_bounds_are_held_against_what_the_run_is_after() {
     assert_eq!(cost(&run), Some(8));
 }
 
+/// Of a cost that is known in too few blocks, or in none, a gate cannot say that it is no worse.
+#[test]
+fn a_gate_has_not_passed_where_a_cost_is_unknown() {
+    let mut run = compared_over(10, 1.0);
+    run.header.fail_on = Some(0.2);
+    let gate = |run: &Run| assess(run).gate.unwrap();
+    let known = gate(&run);
+    assert!(!known.undecided && known.blind == 0, "{known:?}");
+    steal(&mut run, [0, 2, 5]);
+    // Worse by half, in those blocks that are known.
+    for at in (0..20).filter(|at| at % 2 == 1) {
+        measurement(&mut run, at).cpu.busy_ns *= 1.5;
+    }
+    let few = gate(&run);
+    assert!(few.undecided && !few.failed, "{few:?}");
+    assert_eq!((few.comparisons, few.blind), (known.comparisons, 1));
+    let report = assess(&run);
+    assert_eq!(
+        report.cells[1].verdicts["cpu_ns_per_byte"].trips_gate,
+        Some(false)
+    );
+    steal(&mut run, (0..20).filter(|at| ![0, 2, 5].contains(at)));
+    let none = gate(&run);
+    assert!(none.undecided && !none.failed, "{none:?}");
+    assert_eq!((none.comparisons, none.blind), (known.comparisons, 1));
+}
+
 #[test]
 fn pairs_without_cpu_time_are_no_pairs() {
     let mut run = compared_over(10, 0.9);

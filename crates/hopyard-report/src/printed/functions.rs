@@ -6,6 +6,7 @@ use super::file::{Form, Row, Table};
 use super::place::{Filled, Place, blank, place, without};
 use super::print::{Print, Rules};
 use super::spec::{Here, Samples};
+use crate::assess::counted_windows;
 use crate::document::{Cell, Footnotes};
 use crate::functions::{Counts, wanted};
 use crate::stats::{Estimate, ratio_of_sums};
@@ -112,8 +113,8 @@ impl Profile {
         let index = index.ok_or_else(none)?;
         let subsystems = wanted(&[]).map_err(|e| e.to_string())?;
         let run = evidence.run;
-        let windows = run.profiles.iter().filter(|window| window.cell == index);
-        let windows: Vec<_> = windows.collect();
+        let mut windows = counted_windows(&run.samples, &run.profiles);
+        windows.retain(|window| window.cell == index);
         let count = |windows: &[&_]| Counts::over(windows.iter().copied(), &subsystems);
         Ok(Self {
             all: count(&windows).ok_or_else(none)?,

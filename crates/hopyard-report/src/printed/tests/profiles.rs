@@ -1,8 +1,8 @@
 //! Printed profiles beside those of a run.
 
 use super::{evidence, file, of_plan, stored, text};
-use crate::assess::testing::profile_window;
-use crate::model::{LoadKind, Peer, Rate};
+use crate::assess::testing::{profile_window, push};
+use crate::model::{LoadKind, Outcome, Peer, ProfileWindow, Rate};
 
 const TITLE: &str = "Profile, receive: bridge, netfilter off";
 
@@ -45,7 +45,16 @@ fn functions_of_then_and_of_now() {
         ),
         // A window of another cell.
         profile_window(2, 0, &[("br_forward", 500), ("tcp_ack", 100)]),
+        // One of an attempt that was interrupted.
+        ProfileWindow {
+            attempt: 1,
+            ..profile_window(1, 1, &[("br_forward", 500)])
+        },
     ];
+    for block in [0, 1] {
+        let cause = "of no matter here".to_owned();
+        push(&mut run, block, 0, 1, Outcome::Failed { cause });
+    }
     insta::assert_snapshot!(text(&evidence(&file, &report, &run), TITLE), @r"
     Profile, receive: bridge, netfilter off (one of the thread's three profiles)
                                                                   share
