@@ -45,7 +45,8 @@ impl Site {
             &format!(
                 "ip link set lo up; ip link add eth0 type veth peer name eth0 netns {there}
                  ip link add mgmt0 type veth peer name mgmt0 netns {there}
-                 ip link set eth0 mtu 1400; ip addr add 10.9.0.1/24 dev eth0; ip -6 addr add fd00::1/64 dev eth0 nodad
+                 ip link set eth0 mtu 1400; ip link set eth0 addrgenmode none; ip -6 addr add fe80::77/64 dev eth0 nodad
+                 ip addr add 10.9.0.1/24 dev eth0; ip -6 addr add fd00::1/64 dev eth0 nodad
                  ip addr add 10.8.0.1/24 dev mgmt0; ip link set mgmt0 up; ip link set eth0 up
                  ip route add 10.77.0.0/16 via 10.9.0.2 metric 50; ip route add 10.78.0.0/16 dev eth0
                  echo 1 > /proc/sys/net/ipv4/conf/eth0/accept_local
@@ -71,13 +72,13 @@ impl Site {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// All that a machine has configured, in any order: no counters, not whether the other end is up, no link-local addresses, which
-    /// the kernel gives by itself a moment after a card comes up.
+    /// All that a machine has configured, in any order: no counters, not whether the other end is up, no link-local addresses but that
+    /// which somebody gave: others the kernel gives by itself a moment after a card comes up.
     fn state(&self, ns: &NetNs) -> String {
         self.at(
             ns,
             "ip -o link show | sed 's/^[0-9]*: //; s/@[^:]*//; s/ link-netns.*//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ state [A-Z]*//' | sort
-             ip -o addr show | sed 's/^[0-9]*: //; s/valid_lft.*//; /inet6 fe80:/d' | sort
+             ip -o addr show | sed 's/^[0-9]*: //; s/valid_lft.*//; /fe80::77/b; /inet6 fe80:/d' | sort
              ip -4 route show table all | sort; ip -6 route show table main | sed '/^fe80:/d' | sort
              cat /proc/sys/net/ipv4/conf/eth0/accept_local 2>/dev/null || true
              ethtool -k eth0 2>/dev/null | head -n 20 || true",
@@ -243,8 +244,23 @@ fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_change
         );
         site.at(
             &site.here,
-            "ip route del default; tc qdisc add dev eth0 root handle 7: pfifo",
+            "ip route del default; ip route add default nexthop via 10.9.0.2 nexthop via 10.8.0.2",
         );
+        check(
+            &["--paths", "bridge"],
+            &["card `eth0`: the default route goes by it"],
+        );
+        site.at(
+            &site.here,
+            "ip route del default; ip route add 10.79.0.0/16 nexthop via 10.9.0.2 nexthop via 10.8.0.2",
+        );
+        check(&["--paths", "bridge"], &["several next hops"]);
+        site.at(&site.here, "ip route del 10.79.0.0/16");
+        check(
+            &["--paths", "bridge", "--set", "rps=on"],
+            &["leave `rps` out"],
+        );
+        site.at(&site.here, "tc qdisc add dev eth0 root handle 7: pfifo");
         check(&["--paths", "bridge"], &["queueing disciplines", "pfifo"]);
         site.at(
             &site.here,

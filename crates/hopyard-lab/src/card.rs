@@ -15,6 +15,7 @@ use super::daemon::Home;
 use super::part::{Kind, Names, Part, Undone};
 use super::{Error, LabId, Result};
 use crate::bounded;
+use crate::load::remote;
 
 /// A directory for each card that a lab has.
 const HOME: Home = Home::new("card", "/run/hopyard-cards", &[]);
@@ -137,12 +138,16 @@ fn check(home: &Handle, card: &str) -> Result<()> {
     if link.xdp.is_some() {
         return refuse("it has an XDP program, which would go: remove it first".to_owned());
     }
-    let is_default = |route: &hopyard_net::Route| route.prefix == 0 && route.device == link.index;
-    if home.routes()?.iter().any(is_default) {
+    if home.devices_of_default_routes()?.contains(&link.index) {
         return refuse(
             "the default route goes by it, so this machine would be cut off while the lab has it: name a card that the machine \
              can do without"
                 .to_owned(),
+        );
+    }
+    if home.devices_of_multipath_routes()?.contains(&link.index) {
+        return refuse(
+            "a route with several next hops goes by it, which the kernel would not give back: remove that first".to_owned(),
         );
     }
     let mut uppers = home
@@ -168,7 +173,10 @@ fn check(home: &Handle, card: &str) -> Result<()> {
 fn wait_for_carrier(handle: &Handle, card: &str, within: &str) -> Result<()> {
     let deadline = Instant::now() + CARRIER;
     while !handle.settle(within)? {
-        if Instant::now() > deadline || crate::signals::interrupted() {
+        if crate::signals::interrupted() {
+            return Err(Error::Worker(remote::Error::Interrupted));
+        }
+        if Instant::now() > deadline {
             return Err(Error::Card {
                 card: card.to_owned(),
                 why: format!(

@@ -25,7 +25,7 @@ use super::part::Part;
 use super::{Error, Lab, Result};
 use crate::bounded;
 use crate::model::{Axes, Peer};
-use crate::owner::{LabId, Owner};
+use crate::owner::{LabId, Life, Owner};
 
 pub use super::kept::{Kept, KeptSpace};
 pub use down::down;
@@ -41,6 +41,12 @@ impl Kept {
     fn parts(&self) -> Vec<Box<dyn Part>> {
         // `parse` has refused what is not understood.
         self.understood().unwrap_or_default()
+    }
+
+    /// Who builds it at this moment, if anybody does.
+    fn builder_at_work(&self) -> Option<Owner> {
+        let owner: Owner = self.owner.parse().ok()?;
+        (!self.complete && owner.life() == Life::Lives).then_some(owner)
     }
 
     fn understood(&self) -> serde_json::Result<Vec<Box<dyn Part>>> {

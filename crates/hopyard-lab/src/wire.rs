@@ -4,12 +4,14 @@ pub(super) mod pauses;
 
 use super::topology::{Endpoint, Subnet, Topology, host, role};
 use super::{Builder, Error, Result, card};
-use crate::model::{FlowControl, Hop, LinkEnd, Rate};
+use crate::model::{FlowControl, Hop, LinkEnd, Rate, axis};
 
 /// The hub's end of the wire.
 pub(super) const UPLINK: &str = "up0";
 /// The far end of the wire.
 pub(super) const FAR_END: &str = "far0";
+/// Axes that set something of every device which a card keeps when the lab gives it back.
+const KEPT_BY_CARDS: [&str; 5] = ["gso_max", "napi", "rfs", "rps", "xps"];
 
 impl Builder {
     /// The wire: a veth pair from the hub's `up0` to `far0` in `far`, shaped both ways where the
@@ -46,6 +48,13 @@ impl Builder {
             return Err(Error::Card {
                 card: uplink.card,
                 why: "a real cable has the rate that it has: leave `rate` out".to_owned(),
+            });
+        }
+        let is_set = |name: &&str| axis(name).is_ok_and(|a| (a.show)(self.axes()).is_some());
+        if let Some(axis) = KEPT_BY_CARDS.iter().copied().find(|name| is_set(name)) {
+            return Err(Error::Card {
+                card: uplink.card,
+                why: format!("the card would keep what `{axis}` sets of it: leave `{axis}` out"),
             });
         }
         let (lab, mtu) = (self.id, self.mtu());

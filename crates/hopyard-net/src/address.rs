@@ -12,7 +12,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
-use crate::attrs::{attributes, u16_at, u32_at};
+use crate::attrs::{attribute, attributes, u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::handle::{Handle, refused};
 
@@ -24,7 +24,7 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 pub(crate) const RTA_OIF: u16 = 4;
 pub(crate) const RTA_GATEWAY: u16 = 5;
-const RTA_MULTIPATH: u16 = 9;
+pub(crate) const RTA_MULTIPATH: u16 = 9;
 const RTA_VIA: u16 = 18;
 
 impl Handle {
@@ -207,17 +207,22 @@ fn own_address(message: &[u8]) -> Option<(u32, IpAddr)> {
 
 /// The devices and gateways of a route, which may have several.
 fn hops(message: &[u8]) -> Vec<(u32, IpAddr)> {
-    let mut found: Vec<_> = hop(message, RTMSG, None).into_iter().collect();
-    for (kind, mut rest) in attributes(message, RTMSG) {
-        while kind == RTA_MULTIPATH
-            && let Some(length) = u16_at(rest, 0).map(usize::from)
-            && let Some(one) = rest.get(..length.max(RTNEXTHOP))
-        {
-            found.extend(hop(one, RTNEXTHOP, u32_at(one, 4)));
-            rest = rest.get(length.max(RTNEXTHOP)..).unwrap_or_default();
-        }
-    }
-    found
+    let several = attribute(message, RTMSG, RTA_MULTIPATH).unwrap_or_default();
+    let several = next_hops(several).filter_map(|one| hop(one, RTNEXTHOP, u32_at(one, 4)));
+    hop(message, RTMSG, None)
+        .into_iter()
+        .chain(several)
+        .collect()
+}
+
+/// The next hops of a route that has several (`struct rtnexthop` and attributes).
+pub(crate) fn next_hops(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = u16_at(rest, 0).map(usize::from)?.max(RTNEXTHOP);
+        let one = rest.get(..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(one)
+    })
 }
 
 fn hop(message: &[u8], header: usize, mut device: Option<u32>) -> Option<(u32, IpAddr)> {

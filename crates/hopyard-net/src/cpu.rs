@@ -66,6 +66,7 @@ pub fn schedule_current_thread(policy: Policy) -> Result<()> {
 #[derive(Debug)]
 pub struct RealtimeGuard {
     before: libc::c_int,
+    priority_before: libc::c_int,
     _own_thread: PhantomData<*const ()>,
 }
 
@@ -75,9 +76,13 @@ impl RealtimeGuard {
     pub fn new() -> Option<Self> {
         // SAFETY: takes and gives back integers; 0 is the calling thread.
         let before = unsafe { libc::sched_getscheduler(0) };
+        let mut parameters = no_parameters();
+        // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
+        let read = unsafe { libc::sched_getparam(0, &raw mut parameters) };
         let prompt = set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 2);
-        (before >= 0 && prompt.is_ok()).then_some(Self {
+        (before >= 0 && read == 0 && prompt.is_ok()).then_some(Self {
             before,
+            priority_before: parameters.sched_priority,
             _own_thread: PhantomData,
         })
     }
@@ -85,14 +90,18 @@ impl RealtimeGuard {
 
 impl Drop for RealtimeGuard {
     fn drop(&mut self) {
-        // Going down is always allowed.
-        let _ = set_scheduler(self.before, 0);
+        // Going back is always allowed.
+        let _ = set_scheduler(self.before, self.priority_before);
     }
 }
 
-fn set_scheduler(policy: libc::c_int, sched_priority: libc::c_int) -> nix::Result<()> {
+fn no_parameters() -> libc::sched_param {
     // SAFETY: `sched_param` is plain data (integers); all zeroes are valid. musl's has more fields than this one.
-    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    unsafe { std::mem::zeroed() }
+}
+
+fn set_scheduler(policy: libc::c_int, sched_priority: libc::c_int) -> nix::Result<()> {
+    let mut parameters = no_parameters();
     parameters.sched_priority = sched_priority;
     // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
     let done = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };

@@ -21,9 +21,6 @@ const RTM_NEWROUTE: u16 = 24;
 const RTA_CACHEINFO: u16 = 12;
 /// Made by the kernel itself, with an address (`RTPROT_KERNEL`).
 const BY_KERNEL: u8 = 2;
-/// `RT_SCOPE_LINK`, of IPv6 addresses that the kernel makes when a device comes up.
-const LINK: u8 = 253;
-const INET6: u8 = 10;
 /// Below /proc/sys/net, a directory for each device.
 const PLACES: [&str; 4] = ["ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"];
 
@@ -71,7 +68,7 @@ impl Handle {
         let link = self.link(name)?;
         let ask = RouteNetlinkMessage::GetAddress(AddressMessage::default());
         let mut addresses = self.dump("list the addresses of a device", &ask)?;
-        addresses.retain(|m| u32_at(m, 4) == Some(link.index) && !is_made_by_kernel(m));
+        addresses.retain(|m| u32_at(m, 4) == Some(link.index));
         let ask = RouteNetlinkMessage::GetRoute(RouteMessage::default());
         let mut routes = self.dump("list the routes of a device", &ask)?;
         routes.retain(|m| {
@@ -120,9 +117,7 @@ impl Handle {
         let mut problems = Vec::new();
         let mut noted = |result: Result<()>| problems.extend(result.err());
         noted(self.set_mtu(name, config.mtu));
-        if config.is_up {
-            noted(self.set_up(name));
-        }
+        // Before it comes up: they say which addresses the kernel then makes.
         let current = |key: &String| self.sysctl(key).ok();
         let changed = config
             .sysctls
@@ -130,6 +125,9 @@ impl Handle {
             .filter(|(key, value)| current(key).as_ref() != Some(*value));
         for (key, value) in changed {
             noted(self.set_sysctl(key, value));
+        }
+        if config.is_up {
+            noted(self.set_up(name));
         }
         for address in &config.addresses {
             noted(self.put_back(
@@ -152,10 +150,6 @@ impl Handle {
             .map(drop)
             .map_err(|refusal| refused(what, refusal))
     }
-}
-
-fn is_made_by_kernel(address: &[u8]) -> bool {
-    address.first() == Some(&INET6) && address.get(3) == Some(&LINK)
 }
 
 fn with_index_at(message: &[u8], at: usize, index: u32) -> Vec<u8> {

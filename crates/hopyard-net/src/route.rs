@@ -9,8 +9,10 @@ use netlink_packet_route::route::{
     RouteScope, RouteType,
 };
 
-use crate::address::{RTA_GATEWAY, RTA_OIF, RTMSG, check_prefix, family, ip_at};
-use crate::attrs::{attributes, u32_at};
+use crate::address::{
+    RTA_GATEWAY, RTA_MULTIPATH, RTA_OIF, RTMSG, check_prefix, family, ip_at, next_hops,
+};
+use crate::attrs::{attribute, attributes, u32_at};
 use crate::error::Result;
 use crate::handle::{Handle, refused};
 
@@ -127,6 +129,42 @@ impl Handle {
         let replies = self.dump("list the routes of a namespace", &message)?;
         Ok(replies.iter().filter_map(|reply| parse(reply)).collect())
     }
+
+    /// The devices of all default routes, those with several next hops included, by their numbers.
+    ///
+    /// # Errors
+    /// As [`Self::routes`].
+    pub fn devices_of_default_routes(&self) -> Result<Vec<u32>> {
+        let of_default = |reply: &[u8]| reply.get(1) == Some(&0);
+        self.devices_of(|reply| of_default(reply).then(|| devices(reply)))
+    }
+
+    /// The devices of all routes with several next hops.
+    ///
+    /// # Errors
+    /// As [`Self::routes`].
+    pub fn devices_of_multipath_routes(&self) -> Result<Vec<u32>> {
+        let has_several = |reply: &[u8]| attribute(reply, RTMSG, RTA_MULTIPATH).is_some();
+        self.devices_of(|reply| has_several(reply).then(|| devices(reply)))
+    }
+
+    fn devices_of(&self, found: impl Fn(&[u8]) -> Option<Vec<u32>>) -> Result<Vec<u32>> {
+        let message = RouteNetlinkMessage::GetRoute(RouteMessage::default());
+        let replies = self.dump("list the routes of a namespace", &message)?;
+        let unicast = replies
+            .iter()
+            .filter(|reply| reply.get(7) == Some(&RTN_UNICAST));
+        Ok(unicast.filter_map(|reply| found(reply)).flatten().collect())
+    }
+}
+
+/// The devices of a route, which may have several.
+fn devices(route: &[u8]) -> Vec<u32> {
+    let one = attribute(route, RTMSG, RTA_OIF).and_then(|value| u32_at(value, 0));
+    let several = attribute(route, RTMSG, RTA_MULTIPATH).unwrap_or_default();
+    one.into_iter()
+        .chain(next_hops(several).filter_map(|hop| u32_at(hop, 4)))
+        .collect()
 }
 
 fn parse(reply: &[u8]) -> Option<Route> {

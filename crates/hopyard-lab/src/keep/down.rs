@@ -18,11 +18,21 @@ use crate::{Error, Result, role};
 /// removed; everything else is gone then.
 pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
+    if let Some(builder) = kept.builder_at_work() {
+        return Err(Error::Kept(format!(
+            "lab `{name}` is being built by process {builder}: wait for it, or end that"
+        )));
+    }
     let parts = kept.parts();
     let daemons: Vec<u32> = parts.iter().flat_map(|part| part.pids()).collect();
     let mut spaces = HashMap::new();
     for space in &kept.spaces {
-        let ns = NetNs::open(&directory(name).join(&space.role))?;
+        let ns = match NetNs::open(&directory(name).join(&space.role)) {
+            Ok(ns) => ns,
+            // Somebody took it away before.
+            Err(_) if force => continue,
+            Err(error) => return Err(error.into()),
+        };
         spaces.insert(format!("net:[{}]", ns.inode()?), &*space.role);
     }
     let mut inside = Vec::new();
