@@ -94,6 +94,7 @@ impl WorkerPool {
     }
 
     fn add_queue(&mut self) -> Result<()> {
+        self.detach_incomplete()?;
         let number = self.attached;
         let former = self.dismiss_incomplete(number);
         let recruit = (self.workers.len() == number).then(|| Recruit::new(number));
@@ -116,6 +117,16 @@ impl WorkerPool {
         // The other ports' queues may have frames by now.
         self.shrink()?;
         Err(failure)
+    }
+
+    /// A queue that not every port has goes as soon as that failed; where this failed too, now.
+    fn detach_incomplete(&mut self) -> Result<()> {
+        let is_incomplete = self.workers.last().is_some_and(|last| last.incomplete);
+        if !is_incomplete || self.workers.len() != self.attached || self.shrink()? {
+            return Ok(());
+        }
+        let why = "the last one is not of all ports, and has frames that their receivers do not take; try again later";
+        Err(Error::invalid("attach a queue of the tap switch", why))
     }
 
     /// A queue of each port, and whether it is read; and the error of the first existing device without one. That

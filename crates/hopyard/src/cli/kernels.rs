@@ -126,7 +126,8 @@ pub(super) fn kernels(args: &KernelsArgs) -> Done {
         return Ok(ExitCode::from(signals::INTERRUPTED));
     }
     let mut findings = report.rows.iter().flat_map(|row| &row.findings);
-    let all_work = findings.all(|it| matches!(it.works, Works::Proved | Works::CannotBuild));
+    let all_work = findings.all(|it| matches!(it.works, Works::Proved | Works::CannotBuild))
+        && asked_for.iter().all(|one| one.failure.is_none());
     Ok(if all_work {
         ExitCode::SUCCESS
     } else {
