@@ -59,7 +59,9 @@ fn an_interrupt_ends_what_runs_on_nodes() {
     unharmed(|| {
         let site = Site::new(0);
         let matrix = site.room.file("m.toml", TEXT.replace("60ms", "20s"));
-        let nodes = site.room.file("nodes", "far setsid -w env\nnear setsid -w env\n");
+        let nodes = site
+            .room
+            .file("nodes", "far setsid -w env\nnear setsid -w env A=1\n");
         let running = site.start(&["matrix", "run", &matrix, &nodes, "-o", "out"]);
         until("a worker runs", crate::support::cli::PATIENCE, || {
             let all = running.processes();

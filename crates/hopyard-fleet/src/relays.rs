@@ -91,6 +91,9 @@ pub struct Relays {
     leaving: Vec<JoinHandle<()>>,
 }
 
+/// A pair that a relay says has ended, with its samples if it has any.
+type ToldPair = (Ended, Option<Vec<Sample>>);
+
 #[derive(Debug)]
 struct Relay {
     prefix: String,
@@ -268,7 +271,7 @@ impl Relay {
         said: Said,
         columns: usize,
         stopped: bool,
-    ) -> std::result::Result<Option<(Ended, Option<Vec<Sample>>)>, String> {
+    ) -> std::result::Result<Option<ToldPair>, String> {
         let Said::Ended {
             place,
             outcome,
