@@ -39,12 +39,13 @@ const PROGRAMS: [&str; 16] = [
 /// Those that need what no guest has inside: another guest.
 const NOT_IN_A_GUEST: [&str; 1] = ["vm"];
 
-/// As the first process: what `hopyard init` does, then the tests in place of a runner. Each line that the host hears is a JSON
+/// As the first process: what `hopyard init` does, then the tests in place of a runner. Nothing is mounted on /tmp, where these may
+/// lie. Each line that the host hears is a JSON
 /// value; the last is the exit status.
 const SCRIPT: &str = r#"
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mkdir -p /root
-for mounted in proc:/proc sysfs:/sys devtmpfs:/dev tmpfs:/run tmpfs:/tmp cgroup2:/sys/fs/cgroup bpf:/sys/fs/bpf; do
+for mounted in proc:/proc sysfs:/sys devtmpfs:/dev cgroup2:/sys/fs/cgroup bpf:/sys/fs/bpf; do
     mount -t "${mounted%:*}" none "${mounted#*:}"
 done
 for module in /modules/*; do insmod "$module"; done

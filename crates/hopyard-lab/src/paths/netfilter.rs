@@ -47,7 +47,8 @@ pub(super) const XT_COMMENT: Need = iptables("xt_comment", &["xt_comment"]);
 pub(super) const XT_MARK: Need = iptables("xt_mark", &["xt_mark"]);
 pub(super) const XT_CONNTRACK: Need = iptables("xt_conntrack", &["xt_conntrack"]);
 pub(super) const XT_ADDRTYPE: Need = iptables("xt_addrtype", &["xt_addrtype"]);
-pub(super) const XT_MASQUERADE: Need = iptables("xt_MASQUERADE", &["xt_MASQUERADE"]);
+/// With `--random-fully` (`NF_NAT_RANGE_PROTO_RANDOM_FULLY`).
+pub(super) const XT_MASQUERADE: Need = iptables("xt_MASQUERADE", &["xt_MASQUERADE"]).since("3.14");
 
 /// What each piece lets one write: its need's name, the rules, the kernel's option.
 const PIECES: &[(&str, &str, &str)] = &[
