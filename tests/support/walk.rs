@@ -321,6 +321,13 @@ fn unshared(command: &[&str]) -> Option<bool> {
     (status.code() != Some(127)).then(|| status.success())
 }
 
+/// Is there every program that a path needs? A guest is given those that this machine has.
+pub(crate) fn has_programs(path: &dyn Path) -> bool {
+    let needs = path.needs().iter();
+    let mut programs = needs.flat_map(|need| need.carried.programs);
+    programs.all(|name| has_program(name))
+}
+
 fn has_program(name: &str) -> bool {
     let mut find = Command::new("sh");
     find.args(["-c", "command -v \"$0\"", name]);
