@@ -196,6 +196,14 @@ fn spoil(run: &mut Run, rng: &mut ChaCha8Rng) {
     if chance(rng, 0.2) {
         leave_out_a_path(run, rng);
     }
+    // What the others find by chance stays as it is.
+    let aside = &mut rng.clone();
+    if chance(aside, 0.12) {
+        lead_a_path_astray(run, aside);
+    }
+    if chance(aside, 0.2) {
+        unsettle_some(run, aside);
+    }
 }
 
 /// Figures of a window: its length is not that of the CPUs' readings, and of some the CPU time is known only nearly, or not at all.
@@ -363,6 +371,30 @@ fn fail_some(run: &mut Run, rng: &mut ChaCha8Rng) {
             sample.outcome = Outcome::Failed {
                 cause: "it failed".to_owned(),
             };
+        }
+    }
+}
+
+/// A path whose traffic went another way in one block.
+fn lead_a_path_astray(run: &mut Run, rng: &mut ChaCha8Rng) {
+    let (path, block) = (any_path(run, rng), rng.random_range(0..3));
+    for sample in run.samples.iter_mut().filter(|s| s.block == block) {
+        if let Outcome::Measured(m) = &mut sample.outcome
+            && run.header.cells[sample.cell].cell.path == path
+        {
+            m.way.proved = false;
+        }
+    }
+}
+
+/// Some windows in which jitter did not settle.
+fn unsettle_some(run: &mut Run, rng: &mut ChaCha8Rng) {
+    for sample in &mut run.samples {
+        if let Outcome::Measured(m) = &mut sample.outcome
+            && let Some(arrivals) = &mut m.arrivals
+            && chance(rng, 0.02)
+        {
+            arrivals.series = None;
         }
     }
 }

@@ -216,7 +216,7 @@ fn all_files() -> Vec<&'static str> {
 }
 
 /// Made-up worlds of evidence.
-const WORLDS: u64 = 10;
+const WORLDS: u64 = 12;
 /// As many are looked at side by side.
 const SIDE_BY_SIDE: u64 = 2;
 
@@ -417,6 +417,13 @@ const SLIPS: &[Slip] = &[
     slip("judge.py", "max(below, key=", "min(below, key=", NS),
     // Other samples count.
     slip("judge.py", "if userspace or ", "if ", NS),
+    slip("judge.py", " or not m[\"way\"][\"proved\"]", "", NS),
+    slip(
+        "judge.py",
+        "{} if quantity == \"settling_s\" and len(series) < len(samples) else series",
+        "series",
+        PL,
+    ),
     slip(
         "quantities.py",
         "net / m[\"cpu\"][\"elapsed_ns\"] * m[\"window_ns\"]",
@@ -469,10 +476,10 @@ fn with_slip(slip: &Slip, home: &Path) -> PathBuf {
 }
 
 /// Worlds in which a slip shows, each at least in one of them.
-const WORLDS_FOR_SLIPS: u64 = 4;
+const WORLDS_FOR_SLIPS: u64 = 8;
 
 #[test]
-#[ignore = "takes a minute and a half: `cargo test -p hopyard --lib -- --ignored a_slip_of_one_judge`"]
+#[ignore = "takes half a minute: `cargo test -p hopyard-claims --lib -- --ignored a_slip_of_one_judge`"]
 fn a_slip_of_one_judge_shows() {
     if !has_python() {
         return;
