@@ -52,7 +52,7 @@ fn cells_of_a_matrix_are_spread_over_nodes_and_compared_on_their_own() {
     });
 }
 
-/// As by ssh: who goes reaches nothing of what runs there but its standard input.
+/// As over ssh, no signal reaches what runs on the node: only its standard input ends.
 #[test]
 fn an_interrupt_ends_what_runs_on_nodes() {
     let _beside = beside();

@@ -6,6 +6,16 @@ use super::*;
 use crate::support::cli::{PATIENCE, pid};
 use crate::support::procs::Process;
 
+/// Begins a fleet of short pairs by these relays.
+fn begun(site: &Site, file: &str, directory: &str, relays: &[&str]) -> Running {
+    let by = relays.iter().flat_map(|relay| ["--relay", relay]);
+    let words: Vec<&str> = ["run", file, "-o", directory]
+        .into_iter()
+        .chain(by)
+        .collect();
+    site.start(&[&words[..], &SHORT].concat())
+}
+
 fn is_relay(process: &Process) -> bool {
     process.arguments.get(2).is_some_and(|word| word == "relay")
 }
@@ -16,10 +26,8 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
     unharmed(|| {
         let site = Site::new(5);
         let file = site.file("");
-        let words = [
-            "run", &file, "-o", "out", "--relay", "env A=1", "--relay", "env A=2",
-        ];
-        let said = site.run(&[&words[..], &SHORT].concat());
+        let said = begun(&site, &file, "out", &["env A=1", "env A=2"])
+            .wait_for_nothing_left(&BTreeSet::new());
         said.exits(0).prints(&["10 of 10 pairs measured"]);
         // Runs are removed where they were made; samples came with what ended.
         assert_eq!(
@@ -109,10 +117,7 @@ fn a_relay_that_is_told_to_end_leaves_its_pairs_to_the_others() {
     unharmed(|| {
         let site = Site::new(5);
         let file = site.file("");
-        let words = [
-            "run", &file, "-o", "out", "--relay", "env A=1", "--relay", "env A=2",
-        ];
-        let running = site.start(&[&words[..], &SHORT].concat());
+        let running = begun(&site, &file, "out", &["env A=1", "env A=2"]);
         signal_a_relay(&site, &running, "out", 0, Signal::SIGTERM);
         let said = running.wait_for_nothing_left(&BTreeSet::new());
         said.exits(1);
@@ -138,8 +143,7 @@ fn what_was_measured_stays_when_the_last_relay_dies() {
     unharmed(|| {
         let site = Site::new(5);
         let file = site.file("");
-        let words = ["run", &file, "-o", "out", "--relay", "env A=1"];
-        let running = site.start(&[&words[..], &SHORT].concat());
+        let running = begun(&site, &file, "out", &["env A=1"]);
         // In the middle of a round of two pairs.
         signal_a_relay(&site, &running, "out", 1, Signal::SIGKILL);
         let said = running.wait_for_nothing_left(&BTreeSet::new());
@@ -164,10 +168,8 @@ fn relays_wait_for_one_that_is_slow_to_greet() {
         let site = Site::new(4);
         let file = site.file("");
         let slow = "sh -c 'sleep 17; exec \"$@\"' slow";
-        let words = [
-            "run", &file, "-o", "out", "--relay", "env A=1", "--relay", slow,
-        ];
-        let said = site.run(&[&words[..], &SHORT].concat());
+        let said =
+            begun(&site, &file, "out", &["env A=1", slow]).wait_for_nothing_left(&BTreeSet::new());
         said.exits(0).prints(&["6 of 6 pairs measured"]);
     });
 }
@@ -180,8 +182,7 @@ fn relays_whose_root_is_killed_leave_nothing() {
         let site = Site::new(4);
         let file = site.file("");
         // As over a network: nobody ends what stands behind the pipe.
-        let words = ["run", &file, "-o", "out", "--relay", "setsid -w env"];
-        let running = site.start(&[&words[..], &SHORT].concat());
+        let running = begun(&site, &file, "out", &["setsid -w env"]);
         until("workers run", PATIENCE, || {
             running.processes().iter().any(Process::is_worker)
         });

@@ -87,7 +87,7 @@ fn the_time_limit_begins_no_more_pairs_and_says_so() {
     });
 }
 
-/// What runs when the time is over may end, until somebody wants no more.
+/// Pairs that run when the time is over may go on to their end, unless the user interrupts them.
 #[test]
 fn an_interrupt_ends_pairs_that_the_time_limit_let_go_on() {
     let _beside = beside();

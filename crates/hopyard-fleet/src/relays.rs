@@ -5,28 +5,22 @@
 //! 15 s of silence for the end of the other.
 
 mod home;
+mod relay;
 mod serve;
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hopyard_host::bounded::lines_as_they_come;
 use hopyard_lab::Prefix;
 use hopyard_model::plain;
-use hopyard_net::end_with_starter;
 use serde::{Deserialize, Serialize};
 
+use self::relay::{Relay, all_join, lost};
 use crate::drive::{Answer, Ended, Engine, Job};
 use crate::error::{Error, Result};
-use crate::fleet::{check, column_names};
-use crate::outcome::{Outcome, State};
+use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::samples::Sample;
 use crate::store::Store;
@@ -38,11 +32,7 @@ pub use self::serve::serve;
 const VERSION: u32 = 2;
 const BEAT: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(15);
-/// For a login.
-const GREETING: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
-/// For a relay that was told to end, which ends what it runs and removes its directory.
-const LEAVING: Duration = Duration::from_secs(5);
 /// Of a line: a plan of 2,048 machines, or a pair with a thousand blocks.
 const LONGEST_LINE: u64 = 64 << 20;
 
@@ -87,24 +77,8 @@ pub struct Relays {
     /// Samples of pairs that ended, until their round is written.
     samples: Mutex<HashMap<usize, Vec<Sample>>>,
     stopped: bool,
-    /// Those that are gone or no longer needed, as they end.
+    /// Threads that wait for relays to end.
     leaving: Vec<JoinHandle<()>>,
-}
-
-/// A pair that a relay says has ended, with its samples if it has any.
-type ToldPair = (Ended, Option<Vec<Sample>>);
-
-#[derive(Debug)]
-struct Relay {
-    prefix: String,
-    child: Child,
-    /// Until it is told to end.
-    to: Option<ChildStdin>,
-    lines: Receiver<String>,
-    /// Pairs that it runs: attempt and begin of each.
-    running: BTreeMap<usize, (u32, Instant)>,
-    heard: Instant,
-    told: Instant,
 }
 
 impl Relays {
@@ -126,7 +100,7 @@ impl Relays {
         })
     }
 
-    /// Lets a relay go. It may take some seconds to end, in which others want to hear of us.
+    /// Ends a relay on a thread of its own: that takes some seconds, and the other relays have to hear from us meanwhile.
     fn let_go(&mut self, relay: Relay) {
         self.leaving.push(std::thread::spawn(move || drop(relay)));
     }
@@ -145,233 +119,6 @@ impl Drop for Relays {
             // One whose end panicked has said so.
             let _panic = leaving.join();
         }
-    }
-}
-
-/// Gives all relays the plan and hears their greetings, side by side: a login may take long, and who has greeted hears of us meanwhile.
-fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
-    let pids: Vec<u32> = relays.iter().map(|relay| relay.child.id()).collect();
-    let has_come: Vec<AtomicBool> = relays.iter().map(|_| AtomicBool::new(false)).collect();
-    let all_have = || has_come.iter().all(|it| it.load(Relaxed));
-    let deadline = Instant::now() + GREETING;
-    std::thread::scope(|scope| {
-        let joining: Vec<_> = relays
-            .iter_mut()
-            .zip(&has_come)
-            .map(|(relay, has_come)| {
-                scope.spawn(move || {
-                    let joined = relay.joins(plan);
-                    has_come.store(true, Relaxed);
-                    while joined.is_ok() && !all_have() && relay.beats().is_ok() {
-                        std::thread::sleep(LOOK);
-                    }
-                    joined
-                })
-            })
-            .collect();
-        while !all_have() && Instant::now() < deadline {
-            std::thread::sleep(LOOK);
-        }
-        for (pid, has_come) in pids.into_iter().zip(&has_come) {
-            if !has_come.load(Relaxed) {
-                // Its pipe may be full of the plan. Nobody has waited for it yet, so the number is its own.
-                let pid = i32::try_from(pid).map(nix::unistd::Pid::from_raw);
-                let _gone =
-                    pid.map(|pid| nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL));
-            }
-        }
-        let mut joined = joining.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        joined.try_for_each(|joined| joined)
-    })
-}
-
-impl Relay {
-    fn start(prefix: &Prefix) -> Result<Self> {
-        let mut command: Command = prefix.command(&["hopyard", "fleet", "relay"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        end_with_starter(&mut command);
-        let failed = |why: &str| Error::Wrong(format!("relay `{prefix}`: {why}"));
-        let mut child = command
-            .spawn()
-            .map_err(|e| failed(&format!("cannot be started: {e}")))?;
-        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed("it has no pipes"));
-        };
-        Ok(Self {
-            prefix: prefix.to_string(),
-            child,
-            to: Some(to),
-            lines: lines_as_they_come(from, LONGEST_LINE),
-            running: BTreeMap::new(),
-            heard: Instant::now(),
-            told: Instant::now(),
-        })
-    }
-
-    fn failed(&self, why: &str) -> Error {
-        Error::Wrong(format!("{}: {}", self.name(), plain::line(why)))
-    }
-
-    fn joins(&mut self, plan: &Plan) -> Result<()> {
-        let told = self.tell(&Told::Plan {
-            version: VERSION,
-            plan: Box::new(plan.clone()),
-        });
-        // A command that is no relay may have ended by now: that it did not greet tells more than a broken pipe.
-        self.greets(plan)?;
-        told.map_err(|error| self.failed(&error.to_string()))
-    }
-
-    /// Says that we live, if it is time.
-    fn beats(&mut self) -> std::io::Result<()> {
-        if self.told.elapsed() < BEAT {
-            return Ok(());
-        }
-        self.tell(&Told::Beat)
-    }
-
-    fn greets(&mut self, plan: &Plan) -> Result<()> {
-        let line = self.lines.recv_timeout(GREETING).map_err(|_| {
-            self.failed(
-                "`hopyard fleet relay` did not greet: is hopyard in PATH there, in this version?",
-            )
-        })?;
-        self.heard = Instant::now();
-        match serde_json::from_str(&line) {
-            Ok(Said::Ready {
-                version: VERSION,
-                columns,
-            }) if columns == column_names(&plan.columns()) => Ok(()),
-            Ok(Said::Ready { .. }) => {
-                Err(self.failed("it has other figures: use the same hopyard everywhere"))
-            }
-            Ok(Said::Broken { why }) => Err(self.failed(&why)),
-            _ => Err(self.failed(&format!(
-                "it was expected to greet, not to say `{}`",
-                line.trim()
-            ))),
-        }
-    }
-
-    fn tell(&mut self, what: &Told) -> std::io::Result<()> {
-        let mut line = serde_json::to_vec(what)?;
-        line.push(b'\n');
-        self.told = Instant::now();
-        let mut to = self.to.as_ref().ok_or(std::io::ErrorKind::BrokenPipe)?;
-        to.write_all(&line)
-    }
-
-    /// A pair that it says has ended, with its samples if there are any; nothing if that is not news.
-    fn take(
-        &mut self,
-        said: Said,
-        columns: usize,
-        stopped: bool,
-    ) -> std::result::Result<Option<ToldPair>, String> {
-        let Said::Ended {
-            place,
-            outcome,
-            answers,
-            samples,
-        } = said
-        else {
-            return Ok(None);
-        };
-        let Some(&(attempt, began)) = self.running.get(&place) else {
-            return Ok(None);
-        };
-        if let Some(outcome) = &outcome {
-            check(outcome, columns)?;
-            let values = samples.iter().flatten().flat_map(|sample| &sample.values);
-            if outcome.attempt != attempt || values.into_iter().any(|v| usize::from(v.0) >= columns)
-            {
-                return Err("it told of an attempt or of figures that nobody asked for".to_owned());
-            }
-        }
-        self.running.remove(&place);
-        let ended = match outcome {
-            None if !stopped => lost(
-                place,
-                attempt,
-                began,
-                &format!("{} broke it off", self.name()),
-            ),
-            outcome => Ended {
-                place,
-                outcome: outcome.map(|outcome| *outcome),
-                answers,
-            },
-        };
-        Ok(Some((ended, samples)))
-    }
-
-    fn name(&self) -> String {
-        format!("relay `{}`", plain::line(&self.prefix))
-    }
-
-    /// What it has said meanwhile; why it is no relay any more, if so.
-    fn hear(&mut self) -> (Vec<Said>, Option<String>) {
-        let mut heard = Vec::new();
-        loop {
-            match self.lines.try_recv() {
-                Ok(line) => match serde_json::from_str(&line) {
-                    Ok(Said::Broken { why }) => return (heard, Some(why)),
-                    Ok(said) => {
-                        self.heard = Instant::now();
-                        heard.push(said);
-                    }
-                    Err(e) => return (heard, Some(format!("it said what is no message: {e}"))),
-                },
-                Err(TryRecvError::Disconnected) => {
-                    return (heard, Some("its connection ended".to_owned()));
-                }
-                Err(TryRecvError::Empty) => break,
-            }
-        }
-        if self.beats().is_err() {
-            return (heard, Some("its connection ended".to_owned()));
-        }
-        let is_silent = self.heard.elapsed() >= SILENCE;
-        (
-            heard,
-            is_silent.then(|| format!("it said nothing for {} s", SILENCE.as_secs())),
-        )
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _told = self.tell(&Told::Stop);
-        self.to = None;
-        let told = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && told.elapsed() < LEAVING {
-            std::thread::sleep(LOOK);
-        }
-        let _killed = self.child.kill();
-        let _waited = self.child.wait();
-    }
-}
-
-/// A pair whose relay is gone: nobody knows anything of its machines.
-fn lost(place: usize, attempt: u32, began: Instant, why: &str) -> Ended {
-    let took = began.elapsed();
-    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    let now_ms = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
-    Ended {
-        place,
-        outcome: Some(Outcome {
-            state: State::Failed,
-            attempt,
-            began_ms: now_ms.saturating_sub(took_ms),
-            took_ms,
-            cause: Some(why.into()),
-            figures: Vec::new(),
-        }),
-        answers: [None, None],
     }
 }
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// What a node runs: the run's directory is a temporary one there, and goes again. The run ends with the script's standard input
 /// at the latest: sshd sends no signal to what it started where the connection ends.
 const SCRIPT: &str = r#"d=$(mktemp -d) || exit 3; exec 3<&0; hopyard "$@" --out "$d/run" </dev/null 3<&- & p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; trap 'kill $w 2>/dev/null; rm -rf "$d"' EXIT; trap 'kill $p 2>/dev/null; wait $p' TERM INT HUP; wait $p; s=$?; exit $s"#;
-/// For a login.
+/// How long a login may take.
 const ANSWERS: Duration = Duration::from_secs(30);
 
 /// Measures all cells that are not measured yet, on nodes of their kinds. A node that does not answer after a cell that brought no
@@ -43,7 +43,7 @@ pub fn over_nodes(
     }
     let mut left = VecDeque::new();
     for cell in cells {
-        // The matrix may have been another one then, with another cell of that number.
+        // The matrix may have changed since, and then its numbers mean other cells.
         let earlier = cell::read(directory, cell.number)?;
         let is_measured = |o: &Outcome| o.cause.is_none() && o.cell == cell;
         if !earlier.as_ref().is_some_and(is_measured) {
@@ -73,7 +73,7 @@ pub fn over_nodes(
     Ok(lost)
 }
 
-/// A node goes on after a cell that failed: the next one may be another kernel's. Does it answer to the end?
+/// A node goes on after a cell that failed: the next one may be another kernel's. False if it was given up.
 fn of_node(
     matrix: &Matrix,
     node: &Endpoint,

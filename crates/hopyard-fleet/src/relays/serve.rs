@@ -48,7 +48,7 @@ pub fn serve(program: PathBuf, is_stopped: impl Fn() -> bool) -> Result<()> {
     loop {
         let is_gone = loop {
             match told.try_recv() {
-                // A pair that it would begin now, nobody would hear of.
+                // The controller would not hear what becomes of a pair that begins now.
                 Ok(_) if is_ending => {}
                 Ok(line) => {
                     heard = Instant::now();
@@ -67,7 +67,7 @@ pub fn serve(program: PathBuf, is_stopped: impl Fn() -> bool) -> Result<()> {
                 } else {
                     format!("it heard nothing for {} s", SILENCE.as_secs())
                 };
-                // Who would hear it may be gone, too.
+                // The controller may be gone, too.
                 let _told = say(&Said::Broken { why });
             }
         }
