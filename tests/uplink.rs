@@ -72,8 +72,8 @@ impl Site {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// All that a machine has configured, in any order: no counters, not whether the other end is up, no link-local addresses but that
-    /// which somebody gave: others the kernel gives by itself a moment after a card comes up.
+    /// All that a machine has configured, in any order: no counters, not whether the other end is up, and of the link-local
+    /// addresses only the one that the test gave, because the kernel gives others a moment after a card comes up.
     fn state(&self, ns: &NetNs) -> String {
         self.at(
             ns,

@@ -15,14 +15,13 @@ use crate::support::{SLOWER, beside, skip, tell};
 
 /// Two tests of every path that this machine may lack, on an emulated CPU.
 const PATIENCE: Duration = Duration::from_secs(580);
-/// For this program, its libraries and modules, which lie there twice while they are unpacked.
+/// Enough to hold this program, its libraries and modules twice, as while the kernel unpacks them.
 const MEMORY_MIB: u32 = 4096;
 /// What the tests and the script below start. Tests that want a program which this machine lacks say so.
-const PROGRAMS: [&str; 16] = [
+const PROGRAMS: [&str; 15] = [
     "/bin/sh",
     "mount",
     "insmod",
-    "mkdir",
     "sleep",
     "sed",
     "grep",
@@ -36,15 +35,13 @@ const PROGRAMS: [&str; 16] = [
     "conntrack",
     "unshare",
 ];
-/// Those that need what no guest has inside: another guest.
+/// Its guest cannot run inside another one.
 const NOT_IN_A_GUEST: [&str; 1] = ["vm"];
 
-/// As the first process: what `hopyard init` does, then the tests in place of a runner. Nothing is mounted on /tmp, where these may
-/// lie. Each line that the host hears is a JSON
-/// value; the last is the exit status.
+/// The first process of the guest. It does what `hopyard init` does, but nothing is mounted on /tmp, which may hold the test program.
+/// Then it runs tests in place of a runner. Each line to the host is a JSON value, and the last one is the exit status.
 const SCRIPT: &str = r#"
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-mkdir -p /root
 for mounted in proc:/proc sysfs:/sys devtmpfs:/dev cgroup2:/sys/fs/cgroup bpf:/sys/fs/bpf; do
     mount -t "${mounted%:*}" none "${mounted#*:}"
 done
@@ -125,7 +122,7 @@ fn script_of(tests: &Path, paths: &str) -> String {
     environment + &SCRIPT.replace("TESTS", &tests.display().to_string())
 }
 
-/// What a machine carries is written down for good elsewhere.
+/// [`Carried`] has static names.
 fn leaked<'a>(names: impl Iterator<Item = &'a str>) -> &'static [&'static str] {
     let names = names.map(|name| &*name.to_owned().leak());
     names.collect::<Vec<_>>().leak()

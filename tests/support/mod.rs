@@ -61,7 +61,7 @@ pub(crate) fn until(what: &str, patience: Duration, mut so: impl FnMut() -> bool
     }
 }
 
-/// In the environment: how many times longer windows are to be, where the CPU is emulated.
+/// An environment variable: windows are so many times longer, because the CPU is emulated.
 pub(crate) const SLOWER: &str = "HOPYARD_TEST_SLOWER";
 
 /// A sampler whose workers are the program under test.

@@ -31,8 +31,7 @@ pub(crate) fn walk_all(
     walk_those(what, |path| path.is_built(), each);
 }
 
-/// In the environment: the paths to walk, for whoever works on one, or for a guest that has some alone. Each of them has to be
-/// there.
+/// An environment variable with the only paths to walk, separated by commas. Each of them must be available.
 pub(crate) const ASKED: &str = "HOPYARD_TEST_PATHS";
 
 fn asked() -> Option<Vec<String>> {
@@ -321,7 +320,7 @@ fn unshared(command: &[&str]) -> Option<bool> {
     (status.code() != Some(127)).then(|| status.success())
 }
 
-/// Is there every program that a path needs? A guest is given those that this machine has.
+/// Does this machine have every program that a path needs? Guests get their programs from it.
 pub(crate) fn has_programs(path: &dyn Path) -> bool {
     let needs = path.needs().iter();
     let mut programs = needs.flat_map(|need| need.carried.programs);

@@ -67,7 +67,7 @@ impl Ruling {
         }
     }
 
-    /// With so many comparisons besides that could not be made.
+    /// The gate. It is blind to so many `missing` comparisons besides, which could not be made.
     pub(super) fn report(&self, missing: usize) -> Gate {
         let count = |all: &[bool]| all.iter().filter(|is| **is).count();
         let (tripped, blind) = (count(&self.tripped), count(&self.blind) + missing);
@@ -79,7 +79,8 @@ impl Ruling {
             tripped,
             blind,
             undecided: tripped == 0 && (blind > 0 || comparisons == 0),
-            blocks_needed: self.blocks_needed,
+            // How many blocks would give a figure that is missing is not known.
+            blocks_needed: self.blocks_needed.filter(|_| missing == 0),
             runs_needed: None,
         }
     }

@@ -51,15 +51,14 @@ pub(super) fn fill(
     let mut missing = 0;
     for (place, name, (one, other)) in with_base.chain(beside) {
         let Cell { load, axes, .. } = &header.cells[one].cell;
-        let are_measured = [one, other].iter().all(|cell| is_measured(samples, *cell));
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
             let (own, others) = paired(header, samples, [one, other], quantity);
             if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
                 places.push((place, name.clone(), quantity, *load));
                 table.push(comparison);
-            } else if are_measured
-                && is_guarded(place, quantity, *load)
+            } else if is_guarded(place, quantity, *load)
                 && decides_width(quantity.name, *load, axes)
+                && [one, other].iter().all(|cell| is_measured(samples, *cell))
             {
                 missing += 1;
             }
@@ -94,7 +93,7 @@ pub(super) fn fill(
             Place::Contrast(at) => &mut answers[at],
         };
         let ruled = ruling.as_ref().zip(guarded.binary_search(&at).ok());
-        let is_unruled = ruling.is_some() && all_guarded.binary_search(&at).is_ok();
+        let is_guarded = ruling.is_some() && all_guarded.binary_search(&at).is_ok();
         verdicts.insert(
             quantity.name.to_owned(),
             VerdictReport {
@@ -102,9 +101,8 @@ pub(super) fn fill(
                 verdict: verdict_of(&judged, quick_look),
                 smallest_detectable: judged.detectable(),
                 ratio: judged.ratio,
-                trips_gate: ruled
-                    .map(|(ruling, at)| ruling.tripped[at])
-                    .or(is_unruled.then_some(false)),
+                trips_gate: is_guarded
+                    .then(|| ruled.is_some_and(|(ruling, at)| ruling.tripped[at])),
                 gate_catches_ratio: ruled.and_then(|(ruling, at)| ruling.catches[at]),
             },
         );

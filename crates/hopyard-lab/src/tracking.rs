@@ -80,7 +80,7 @@ impl Lab {
         Ok(Some(counts(conntrack_stats(hub)?)))
     }
 
-    /// [`Self::connections`] that are no longer as expected when they end: a flow table lets them go.
+    /// [`Self::connections`] of a path with a flow table, which drops a connection that ends: they have to be read before.
     ///
     /// # Errors
     /// The kernel does not answer.

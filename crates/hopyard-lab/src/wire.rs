@@ -10,7 +10,7 @@ use crate::model::{FlowControl, Hop, LinkEnd, Rate, axis};
 pub(super) const UPLINK: &str = "up0";
 /// The far end of the wire.
 pub(super) const FAR_END: &str = "far0";
-/// Axes that set something of every device which a card keeps when the lab gives it back.
+/// Axes whose settings a card would keep after the lab has given it back.
 const KEPT_BY_CARDS: [&str; 5] = ["gso_max", "napi", "rfs", "rps", "xps"];
 
 impl Builder {

@@ -67,7 +67,8 @@ pub struct Connections {
     pub tracked: u64,
     /// What the path does with them.
     pub expected: Treatment,
-    /// Connections for which this was so: of a flow table, which lets them go when they end, when the window opened or closed.
+    /// Connections for which this was so when the window closed. A flow table drops a connection that ends, so there it is the larger
+    /// of the counts at both edges of the window.
     pub as_expected: u64,
     /// Connections that a rule handed to a flow table since the lab was built, if the path has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,9 +76,9 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// With the count of an earlier look, if more connections were as expected then.
+    /// With the number of an earlier reading, if more connections were as expected then.
     #[must_use]
-    pub fn or_as(self, earlier: Option<Self>) -> Self {
+    pub fn with_earlier(self, earlier: Option<Self>) -> Self {
         let earlier = earlier.map_or(0, |earlier| earlier.as_expected);
         Self {
             as_expected: self.as_expected.max(earlier),

@@ -268,7 +268,7 @@ impl Sampler {
         let closed = self.meter.close(ours)?;
         let last = beside()?;
         Ok(Observed {
-            connections: lab.connections()?.map(|c| c.or_as(leaving)),
+            connections: lab.connections()?.map(|c| c.with_earlier(leaving)),
             unix_connections,
             beside: last.since(first),
             cpu: closed.since(&opened),

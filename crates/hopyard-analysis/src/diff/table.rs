@@ -174,8 +174,8 @@ impl Table {
     }
 }
 
-/// The gate over all comparisons. It is blind to those whose scatter between runs is not known, and to those that there are not
-/// because B lost what A has.
+/// The gate over all comparisons. It is blind to those whose scatter between runs is not known, and to the cells and figures that B
+/// lost.
 fn gate((entries, lost): (&[Entry], usize), ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
     let unknown = entries.iter().filter(|e| e.between.is_none()).count();
     let mut gate = ruling.report(unknown + lost);

@@ -196,7 +196,7 @@ fn spoil(run: &mut Run, rng: &mut ChaCha8Rng) {
     if chance(rng, 0.2) {
         leave_out_a_path(run, rng);
     }
-    // What the others find by chance stays as it is.
+    // A copy, so that the random numbers of everything else stay the same.
     let aside = &mut rng.clone();
     if chance(aside, 0.12) {
         lead_a_path_astray(run, aside);

@@ -229,10 +229,10 @@ fn the_peak_below_the_number_of_cpus() {
     );
 }
 
-fn measured(run: &mut crate::model::stored::Run, at: usize) -> &mut crate::model::Measurement {
+fn measurement(run: &mut Run, at: usize) -> &mut crate::model::Measurement {
     match &mut run.samples[at].outcome {
-        crate::model::Outcome::Measured(m) => m,
-        crate::model::Outcome::Failed { cause } => panic!("{cause}"),
+        Outcome::Measured(m) => m,
+        Outcome::Failed { cause } => panic!("{cause}"),
     }
 }
 
@@ -249,7 +249,7 @@ fn what_went_another_way_is_no_evidence() {
         let cell = &run.header.cells[sample.cell].cell;
         cell.path == "macvlan" && cell.axes.flows == 2
     });
-    let way = &mut measured(&mut run, at.unwrap()).way;
+    let way = &mut measurement(&mut run, at.unwrap()).way;
     way.proved = false;
     way.problems = vec!["hub/br0 sent 0 packets".to_owned()];
     let claim = judged(check, run);
@@ -274,7 +274,7 @@ fn a_time_to_settle_is_that_of_all_windows() {
     let mut run = senders(published);
     let of_a_block = (0..run.samples.len()).filter(|at| run.samples[*at].block == 3);
     for at in of_a_block.collect::<Vec<_>>() {
-        measured(&mut run, at).arrivals.as_mut().unwrap().series = None;
+        measurement(&mut run, at).arrivals.as_mut().unwrap().series = None;
     }
     let claim = judged(check, run);
     assert_eq!(claim.verdict, ClaimVerdict::Untestable);

@@ -20,7 +20,7 @@ pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
     if let Some(builder) = kept.builder_at_work() {
         return Err(Error::Kept(format!(
-            "lab `{name}` is being built by process {builder}: wait for it, or end that"
+            "lab `{name}` is being built by another hopyard ({builder}): wait for it, or end that process"
         )));
     }
     let parts = kept.parts();
@@ -29,7 +29,7 @@ pub fn down(name: &str, force: bool) -> Result<()> {
     for space in &kept.spaces {
         let ns = match NetNs::open(&directory(name).join(&space.role)) {
             Ok(ns) => ns,
-            // Somebody took it away before.
+            // Somebody has unmounted it.
             Err(_) if force => continue,
             Err(error) => return Err(error.into()),
         };

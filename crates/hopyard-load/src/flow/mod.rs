@@ -50,7 +50,7 @@ pub(crate) trait Io {
     }
     /// Takes what is there; 0 at the end.
     fn recv(&self, buffer: &mut [u8]) -> io::Result<usize>;
-    /// Takes what the kernel tells of earlier sends, and would tell again and again.
+    /// Reads the kernel's notices about earlier sends. Until they are read, epoll reports them again and again.
     fn take_notices(&self) -> io::Result<()> {
         Ok(())
     }

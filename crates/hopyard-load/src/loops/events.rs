@@ -168,7 +168,7 @@ fn sending(spec: &LoadSpec, flows: usize) -> Shape {
 fn receiving(spec: &LoadSpec, flows: usize, waiter: Waiter) -> Shape {
     let room = match waiter {
         Waiter::Uring if spec.kind.is_tcp() => {
-            // A socket that keeps messages apart lets go what has no room.
+            // A socket that keeps messages apart drops the part of a message that has no room.
             let least = match spec.sockets {
                 Sockets::UnixSeqpacket => LEAST_ROOM.max(spec.message_size as usize),
                 _ => LEAST_ROOM,

@@ -197,7 +197,7 @@ pub(super) fn assemble(
         endpoints: lab.endpoints_used(),
         tracking: beside.tracking,
         connections,
-        // Of hopyard's machine, too.
+        // Those of hopyard's machine.
         backlog_drops: beside.backlog_drops.filter(|_| is_here),
         way,
     };

@@ -118,7 +118,7 @@ impl Sampler {
                 let loss = m.open_loop.and_then(OpenLoop::loss_ratio);
                 (Some(m), loss.ok_or(Error::NoCommonClock)?)
             }
-            // Of a window in which the CPUs were taken away, nobody knows what the path would have carried.
+            // With `was_taken`, the CPUs were taken away: that says nothing about the path.
             Err(Error::Nothing {
                 was_taken: false, ..
             }) => (None, 1.0),

@@ -119,7 +119,7 @@ impl WorkerPool {
         Err(failure)
     }
 
-    /// A queue that not every port has goes as soon as that failed; where this failed too, now.
+    /// Detaches the last queue if not every port has it. That is tried as soon as attaching it has failed, and may have failed then.
     fn detach_incomplete(&mut self) -> Result<()> {
         let is_incomplete = self.workers.last().is_some_and(|last| last.incomplete);
         if !is_incomplete || self.workers.len() != self.attached || self.shrink()? {

@@ -92,8 +92,8 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
     }
 }
 
-/// What comes of each switch. One that is removed meanwhile is left out, and so is one that another version of hopyard made, which
-/// is told.
+/// Does something with each switch. A switch that is removed meanwhile is left out. So is one that another version of hopyard made,
+/// with a note.
 fn of_all<T>(each: impl Fn(&str) -> hopyard_switch::Result<T>) -> Result<Vec<T>, Failure> {
     let mut all = Vec::new();
     for name in Switch::list()? {

@@ -122,7 +122,7 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
         Ok(())
     }
 
-    /// When to wake though nothing comes. A paced sender whose message is under way waits for room alone.
+    /// When to wake if there is no event. A paced sender that has sent a part of a message waits for room only.
     fn next_wake(&self) -> Option<u64> {
         let flows = self.ends.iter().zip(&self.lines);
         let may_begin = flows.filter(|(_, line)| !P::IS_SHARP || line.gone.is_none());
@@ -163,7 +163,7 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
             return Ok(Turn::Over);
         }
         if events.contains(EpollFlags::EPOLLERR) && !self.ends[index].part.streams() {
-            // Who sends when there is room takes them as it sends.
+            // A sender without a pace reads them while it sends.
             let end = &self.ends[index];
             if let Err(e) = end.io.take_notices() {
                 return end.context.ended("send", &e).map(|()| Turn::Over);

@@ -156,7 +156,7 @@ impl<'a, P: Part> UringLoop<'a, P> {
         Ok(())
     }
 
-    /// When to wake though nothing comes. A paced sender whose requests are all under way waits for one of them alone.
+    /// When to wake if there is no answer. A paced sender with all of its requests in the kernel waits for one of them only.
     fn next_wake(&self) -> Option<u64> {
         let each = self.shape.depth + 1;
         let may_begin = |index: usize| {
