@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The two ends of a wire that pauses. Frames pass until they are worth a pause at the wire's rate; then a frame that
- * stands for the pause goes ahead of the next one. The queueing discipline has it wait, and all that is behind it, and the other
- * end takes it away. So there is a timer for each pause, and not for each frame.
+ * One end of a wire that pauses. A frame passes at once as long as those before it are not ahead of the wire's rate by more than
+ * two pauses: then nothing queues, and the wire costs the sender no more than this program. Frames that are ahead take a side way:
+ * a pair of devices whose first end has a queueing discipline. There frames pass until they are worth a pause; then a frame that
+ * stands for the pause goes ahead of the next one. The queueing discipline has it wait, and all that is behind it, and the pair's
+ * other end takes it away and sends all others by the wire. So there is a timer for each pause, and not for each frame.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -13,19 +15,39 @@
 
 /* In skb->cb[3] of the copy of a frame that is about to become a pause. Of other frames this is what upper layers left there. */
 #define IS_PAUSE 0x68707761
+/* In skb->cb[3] of a frame that took the side way. */
+#define HAS_WAITED 0x68707762
 /* In skb->tc_index: the direct switch has decided on the frame already, so that its programs let it pass. */
 #define DECIDED 0x6879
 
 /* The verifier wants an end. What is left over is for the next frame. */
 #define MOST_PAUSES 64
-
+/* So long must nobody have waited, ns: the last that did may be on another CPU's queue yet. */
+#define SETTLED 200000
+/* A frame that is not seen again within this time, ns, was dropped. No queue is so long. */
+#define LOST 200000000
 /* Bytes of frames that are worth a pause. */
 const volatile __s64 batch_bytes = 0;
+/* What a byte takes at the rate, ns / 2^20. */
+const volatile __s64 byte_ns_scaled = 1;
+/* By how much frames may be ahead of the rate, and what the queueing discipline saves up for pauses at most, ns. */
+const volatile __s64 ahead_ns = 0;
+const volatile __s64 saved_ns = 0;
 /* Length of a frame that stands for a pause, and of the table in which the queueing discipline looks lengths up. */
 const volatile __u32 pause_bytes = 0;
 const volatile __u32 table_size = 1;
+/* The wire's end, and the side way's first. */
+const volatile __u32 wire_ifindex = 0;
+const volatile __u32 side_ifindex = 0;
 
-/* Bytes that passed since the last pause; of frames that were taken for a pause as well, less than none. */
+/* When all that passed at once would have left at the rate. */
+__s64 until;
+/* Frames on the side way. */
+__s64 waiting;
+/* When the last one, and the last pause, came out of it. */
+__s64 last_out;
+__s64 last_pause;
+/* Bytes that passed the side way since the last pause; of frames that were taken for a pause as well, less than none. */
 __s64 owed;
 
 /*
@@ -36,10 +58,75 @@ static const __u8 header[ETH_HLEN] = {
 	0x02, 0x68, 0x6f, 0x70, 0x00, 0x01, 0x02, 0x68, 0x6f, 0x70, 0x00, 0x02, ETH_P_PAUSE >> 8, ETH_P_PAUSE & 0xff,
 };
 
+/* What bytes take at the rate. */
+static __always_inline __s64 time_of(__s64 bytes)
+{
+	return bytes * byte_ns_scaled >> 20;
+}
+
+/* Nobody is on the side way. */
+static __always_inline int is_free(__s64 now)
+{
+	__s64 since = now - last_out;
+
+	if (since > LOST)
+		waiting = 0;
+	return waiting <= 0 && since > SETTLED;
+}
+
+/* Takes note that a frame passes at once; false where it would be too far ahead. */
+static __always_inline int passes(__s64 now, __s64 bytes)
+{
+	for (int tries = 0; tries < 4; tries++) {
+		__s64 seen = until;
+		__s64 then = (seen > now ? seen : now) + time_of(bytes);
+
+		if (then - now > ahead_ns)
+			return 0;
+		if (__sync_val_compare_and_swap(&until, seen, then) == seen)
+			break;
+	}
+	return 1;
+}
+
+/* The first on the side way pays for those that passed ahead of it, and what the queueing discipline has saved up for pauses. */
+static __always_inline void begin_to_wait(__s64 now)
+{
+	__s64 saved = now - last_pause, ahead = until - now;
+
+	if (saved > saved_ns)
+		saved = saved_ns;
+	if (ahead < 0)
+		ahead = 0;
+	owed = ((__u64)(ahead + saved) << 20) / (__u64)byte_ns_scaled;
+	last_out = now;
+}
+
+/* What leaves by the wire. */
+SEC("classifier")
+int hopyard_wire_out(struct __sk_buff *skb)
+{
+	__s64 now;
+
+	if (skb->cb[3] == HAS_WAITED) {
+		skb->cb[3] = 0;
+		skb->tc_index = 0;
+		return TC_ACT_UNSPEC;
+	}
+	now = bpf_ktime_get_ns();
+	if (is_free(now)) {
+		if (passes(now, skb->wire_len))
+			return TC_ACT_UNSPEC;
+		begin_to_wait(now);
+	}
+	__sync_fetch_and_add(&waiting, 1);
+	skb->cb[3] = 0;
+	return bpf_redirect(side_ifindex, 0);
+}
+
 static __always_inline int become_pause(struct __sk_buff *skb)
 {
 	skb->cb[3] = 0;
-	skb->tc_index = 0;
 	if (bpf_skb_change_tail(skb, pause_bytes, 0) || bpf_skb_store_bytes(skb, 0, header, sizeof(header), 0))
 		return TC_ACT_SHOT;
 	return TC_ACT_UNSPEC;
@@ -59,17 +146,16 @@ static __always_inline int pause(struct __sk_buff *skb)
 
 	__sync_fetch_and_add(&owed, -batch_bytes);
 	skb->cb[3] = IS_PAUSE;
-	skb->tc_index = DECIDED;
 	refused = bpf_clone_redirect(skb, skb->ifindex, 0);
 	skb->cb[3] = 0;
-	skb->tc_index = 0;
 	if (refused)
 		__sync_fetch_and_add(&owed, batch_bytes);
 	return !refused;
 }
 
+/* What enters the side way. */
 SEC("classifier")
-int hopyard_wire_out(struct __sk_buff *skb)
+int hopyard_side_in(struct __sk_buff *skb)
 {
 	__s64 len = skb->wire_len;
 
@@ -83,16 +169,34 @@ int hopyard_wire_out(struct __sk_buff *skb)
 		if (!pause(skb)) {
 			/* The frame is dropped, and did not pass. */
 			__sync_fetch_and_add(&owed, -len);
+			__sync_fetch_and_add(&waiting, -1);
 			return TC_ACT_SHOT;
 		}
 	}
 	return TC_ACT_UNSPEC;
 }
 
+/* What comes out of it. */
 SEC("classifier")
-int hopyard_wire_in(struct __sk_buff *skb)
+int hopyard_side_out(struct __sk_buff *skb)
 {
-	return skb->protocol == bpf_htons(ETH_P_PAUSE) ? TC_ACT_STOLEN : TC_ACT_UNSPEC;
+	__s64 now = bpf_ktime_get_ns();
+
+	last_out = now;
+	if (skb->protocol == bpf_htons(ETH_P_PAUSE)) {
+		last_pause = now;
+		return TC_ACT_STOLEN;
+	}
+	/* The last one leaves what is owed to those that pass at once. */
+	if (__sync_fetch_and_add(&waiting, -1) <= 1) {
+		__s64 paid = last_pause + time_of(owed);
+
+		waiting = 0;
+		until = paid > now ? paid : now;
+	}
+	skb->cb[3] = HAS_WAITED;
+	skb->tc_index = DECIDED;
+	return bpf_redirect(wire_ifindex, 0);
 }
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -70,3 +70,4 @@ pub use owner::{LabId, Life};
 pub use paths::{PATHS, Path, carried, lacking, path};
 pub use standing::Lab;
 pub use topology::{Addresses, Client, Endpoint, Space, Subnet, Topology, host, role};
+pub use wire::is_beside_the_wire;

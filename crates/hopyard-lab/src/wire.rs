@@ -13,6 +13,12 @@ pub(super) const FAR_END: &str = "far0";
 /// Axes whose settings a card would keep after the lab has given it back.
 const KEPT_BY_CARDS: [&str; 5] = ["gso_max", "napi", "rfs", "rps", "xps"];
 
+/// A device that stands beside the wire and has what waits for it ([`pauses`]): no hop, whatever passes.
+#[must_use]
+pub fn is_beside_the_wire(namespace: &str, device: &str) -> bool {
+    [role::HUB, role::FAR].contains(&namespace) && pauses::SIDE.contains(&device)
+}
+
 impl Builder {
     /// The wire: a veth pair from the hub's `up0` to `far0` in `far`, shaped both ways where the
     /// axes ask for a rate: frame by frame, or by pauses.

@@ -20,6 +20,8 @@ const BPF_PROG_ATTACH: libc::c_int = 8;
 pub enum DeviceHook {
     /// On what the device receives (tcx, Linux 6.6).
     TcxIngress = 46,
+    /// On what the device sends (tcx, Linux 6.6).
+    TcxEgress = 47,
     /// On what the other end of a netkit pair sends; the device is the pair's first one (Linux 6.7).
     NetkitPeer = 55,
 }

@@ -48,7 +48,6 @@ impl Builder {
     pub(crate) fn ovs_bridge(&mut self, path: &'static str, ports: &[Port]) -> Result<()> {
         let kind = programs::datapath()?;
         self.check_mtu(path, kind, ports)?;
-        self.check_wire(kind)?;
         let programs = Programs::find()?;
         let words = self.commands(kind, ports);
         let service = self.service(&HOME, datapath(&programs, kind))?;
@@ -77,21 +76,6 @@ impl Builder {
             });
         }
         Ok(())
-    }
-
-    /// The userspace datapath takes frames before the programs of a wire that pauses do: it would switch their pauses.
-    fn check_wire(&self, kind: DatapathKind) -> Result<()> {
-        match (kind, self.axes().wire_pause_ns) {
-            (DatapathKind::Userspace, Some(pause)) => Err(Error::AxisRefused {
-                device: BRIDGE.to_owned(),
-                axis: "wire_pause",
-                value: pause.to_string(),
-                why: "Open vSwitch's userspace datapath would switch pauses as frames: leave `wire_pause` out, load module \
-                      `openvswitch` for the kernel datapath, or choose another path"
-                    .to_owned(),
-            }),
-            _ => Ok(()),
-        }
     }
 
     /// One transaction: the switch sees everything at once.

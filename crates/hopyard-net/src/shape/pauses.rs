@@ -20,7 +20,7 @@ const TCA_STAB_BASE: u16 = 1;
 const TCA_STAB_DATA: u16 = 2;
 /// What the queue holds at most, and at least so many pauses.
 const QUEUE: Duration = Duration::from_millis(15);
-const LEAST_QUEUED: u64 = 2;
+const LEAST_QUEUED: u32 = 4;
 /// Bytes per second beyond which the kernel's rates lose precision (`psched_ratecfg_precompute`).
 const MOST_SCALED: u64 = 1_000_000_000_000;
 
@@ -30,6 +30,8 @@ const MOST_SCALED: u64 = 1_000_000_000_000;
 pub struct Pauses {
     /// Bytes of frames after which there has to be a pause, so that the rate is kept.
     pub batch_bytes: u32,
+    /// Bytes of pauses that do not wait after a rest, because a timer may be late by half a pause.
+    pub saved_bytes: u32,
     /// Pauses that the queue holds; a frame that would take another one is to be dropped.
     pub queued: u32,
     /// The kernel counts bytes of frames and pauses as so much more, so that a frame, which it counts as one byte at least, pays
@@ -52,12 +54,13 @@ impl Pauses {
         // The table has 16 bits for each length, and one shift for all.
         let shift = (u32::BITS - worth.leading_zeros()).saturating_sub(16);
         let batch_bytes = worth >> shift << shift;
-        let queued = (QUEUE.as_nanos() / pause.as_nanos().max(1)).max(u128::from(LEAST_QUEUED));
+        let queued = (QUEUE.as_nanos() / pause.as_nanos().max(1)).max(LEAST_QUEUED.into());
         let queued = u32::try_from(queued).unwrap_or(u32::MAX);
         let most = u64::from(u32::MAX) / (u64::from(queued) + 1) / u64::from(batch_bytes);
         let scale = most.min(MOST_SCALED / rate.max(1)).clamp(1, 1 << 12);
         Self {
             batch_bytes,
+            saved_bytes: batch_bytes.saturating_add(batch_bytes / 2),
             queued,
             // The power of two below.
             scale: 1 << scale.ilog2(),
@@ -118,8 +121,7 @@ impl Handle {
         let clamp = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let shape = Shape {
             rate_bps: rate_bps * u64::from(pauses.scale),
-            // A timer may be late by half a pause.
-            burst_bytes: clamp(counted + counted / 2),
+            burst_bytes: clamp(u64::from(pauses.saved_bytes) * u64::from(pauses.scale)),
             largest_packet_bytes: 0,
             limit_bytes: clamp(counted * u64::from(pauses.queued) + counted / 2),
         };
@@ -173,7 +175,7 @@ mod tests {
             );
             let queue = pause * pauses.queued;
             assert!(
-                queue <= QUEUE.max(pause * 2) && queue + pause > QUEUE.min(pause * 3),
+                queue <= QUEUE.max(pause * LEAST_QUEUED) && queue + pause > QUEUE,
                 "{pauses:?}"
             );
         }
