@@ -2,18 +2,19 @@
 //!
 //! A sender that keeps a little below the wire's rate by itself sends in the same bursts, and rests as long, whatever the wire is. So what
 //! a packet costs over a wire that pauses, over what it costs over a wire without a shaper, is what the shaper costs. A shaper that holds
-//! back each frame is beside it. Then a sender that leaves the rate to the wire: it is woken otherwise than one that sleeps, so the
+//! back each frame is beside it. Each is compared with the sender alone by turns. Then a sender that leaves the rate to the wire: it is woken otherwise than one that sleeps, so the
 //! two are stated, and nothing is promised. Devices without offloads, as in 2007: each frame is by itself.
 
 use hopyard::measure::Sampler;
-use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate, Switch};
+use hopyard::model::{Cell, LoadKind, Outcome, Peer, Placement, Rate, Switch};
 use hopyard::stats::{self, Estimate};
-use rand::seq::SliceRandom;
+use hopyard::store::Run;
 use rand_chacha::ChaCha8Rng;
 
-use crate::bench::{Bench, quiet_cores, undisturbed};
+use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
+use crate::pair::{Pair, WARM_UP_MS, WINDOW_MS};
 
 pub(crate) struct WireCost;
 
@@ -38,7 +39,8 @@ enum Limit {
     Wire,
 }
 
-const LIMITS: [Limit; 4] = [Limit::Sender, Limit::Both, Limit::BothByFrame, Limit::Wire];
+/// Those that are compared with the sender alone, and how many generations that takes.
+const LIMITS: [(Limit, u32); 3] = [(Limit::Both, 40), (Limit::BothByFrame, 8), (Limit::Wire, 8)];
 
 impl Experiment for WireCost {
     fn id(&self) -> &'static str {
@@ -54,34 +56,17 @@ impl Experiment for WireCost {
     }
 
     fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let sampler = bench.sampler(bench.pick(800, 400), 200)?;
+        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
         let mut rng = bench.rng(21);
         let mut rows = Vec::new();
         for rate_bps in RATES_BPS {
-            let mut blocks = Vec::new();
-            for _ in 0..bench.pick(20, 4) {
-                blocks.push(block(&sampler, rate_bps, &mut rng)?);
-            }
-            for limit in &LIMITS[1..] {
-                rows.push(row(rate_bps, *limit, &blocks)?);
+            for (limit, generations) in LIMITS {
+                let generations = bench.pick(generations, 8);
+                rows.push(row(&sampler, rate_bps, limit, generations, &mut rng)?);
             }
         }
         Ok(rows)
     }
-}
-
-/// What a packet costs by each limit, ns, in labs of their own and in random order.
-fn block(sampler: &Sampler, rate_bps: u64, rng: &mut ChaCha8Rng) -> Result<[f64; 4], Failure> {
-    let quiet = quiet_cores(sampler)?;
-    let mut order = [0, 1, 2, 3];
-    order.shuffle(rng);
-    let mut costs = [f64::NAN; 4];
-    for at in order {
-        let cell = cell(rate_bps, LIMITS[at]);
-        let measured = undisturbed(sampler, &cell, quiet, 0.0)?;
-        costs[at] = cells::demand_ns(LoadKind::UdpStream, &measured);
-    }
-    Ok(costs)
 }
 
 /// Payload that a paced sender has on the wire, bit/s.
@@ -109,13 +94,20 @@ fn cell(rate_bps: u64, limit: Limit) -> Cell {
     })
 }
 
-fn row(rate_bps: u64, limit: Limit, blocks: &[[f64; 4]]) -> Result<Row, Failure> {
-    let of = |limit: Limit| {
-        let at = LIMITS.iter().position(|one| *one == limit).unwrap_or(0);
-        blocks.iter().map(|block| block[at]).collect::<Vec<f64>>()
-    };
-    let ratio = stats::paired_ratio(&of(limit), &of(Limit::Sender), CONFIDENCE)
+/// What a packet costs by a limit, over what it costs if the sender alone keeps the rate.
+fn row(
+    sampler: &Sampler,
+    rate_bps: u64,
+    limit: Limit,
+    generations: u32,
+    rng: &mut ChaCha8Rng,
+) -> Result<Row, Failure> {
+    let [base, other] = [Limit::Sender, limit].map(|limit| cell(rate_bps, limit));
+    let run = Pair::new(sampler, &base, &other, TOLERANCE).take(generations, rng)?;
+    let costs = |cell| -> Vec<f64> { costs(&run, cell).collect() };
+    let ratio = stats::paired_ratio(&costs(1), &costs(0), CONFIDENCE)
         .ok_or(Failure::NoFigure("a wire with a rate"))?;
+    let sender = stats::mean(&costs(0)).unwrap_or(f64::NAN);
     let (what, promised, verdict) = match limit {
         Limit::Sender | Limit::Both => (
             "paced, over a wire that pauses",
@@ -133,13 +125,11 @@ fn row(rate_bps: u64, limit: Limit, blocks: &[[f64; 4]]) -> Result<Row, Failure>
             Verdict::Stated,
         ),
     };
-    let sender = stats::mean(&of(Limit::Sender)).unwrap_or(f64::NAN);
     Ok(Row {
         id: "V21",
         what: format!(
-            "udp_stream, {} Mbit/s, {what}, over the same without a shaper, {} blocks",
-            rate_bps / 1_000_000,
-            blocks.len()
+            "udp_stream, {} Mbit/s, {what}, over the same without a shaper, {generations} generations",
+            rate_bps / 1_000_000
         ),
         promised,
         seen: format!(
@@ -150,6 +140,16 @@ fn row(rate_bps: u64, limit: Limit, blocks: &[[f64; 4]]) -> Result<Row, Failure>
             sender / 1e3
         ),
         verdict,
+    })
+}
+
+/// What a packet costs in each generation, ns; no number where it could not be measured, which [`stats::paired_ratio`] leaves out.
+fn costs(run: &Run, cell: usize) -> impl Iterator<Item = f64> {
+    let samples = run.samples.iter();
+    let of_cell = samples.filter(move |sample| sample.cell == cell);
+    of_cell.map(|sample| match &sample.outcome {
+        Outcome::Measured(m) => cells::demand_ns(LoadKind::UdpStream, m),
+        Outcome::Failed { .. } => f64::NAN,
     })
 }
 
