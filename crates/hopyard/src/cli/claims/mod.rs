@@ -313,6 +313,8 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
         }
     }
     place.keep()?;
+    // What short plans leave over is there for the long ones, which decide more the longer they go on.
+    next.sort_by_key(|one| one.takes);
     let takes: Duration = next.iter().map(|next| next.takes).sum();
     let limit = budget(args, place);
     let said = limit.map_or(takes, |limit| takes.min(limit));
@@ -331,7 +333,6 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
     for mut one in next {
         if let Some(limit) = limit {
             let left = limit.saturating_sub(began.elapsed());
-            // What earlier plans left over is there for the others.
             let shares = campaign::shares(&wanted, left);
             one.limit_to(shares.first().copied().unwrap_or(left));
         }
