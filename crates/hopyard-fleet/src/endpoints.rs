@@ -43,11 +43,16 @@ struct File {
     endpoint: Vec<Endpoint>,
 }
 
+/// Machines that a fleet of pairs has at least.
+pub const FOR_PAIRS: usize = 2;
+/// Nodes that carry out a matrix, at least.
+pub const FOR_CELLS: usize = 1;
+
 /// Reads a file: TOML where its name ends with `.toml`, else lines of `NAME PREFIX`.
 ///
 /// # Errors
-/// It cannot be read, or what it says is not two endpoints or more.
-pub fn read(file: &Path) -> Result<Vec<Endpoint>> {
+/// It cannot be read, or what it says is not this many endpoints or more.
+pub fn read(file: &Path, least: usize) -> Result<Vec<Endpoint>> {
     let bytes = bounded::read(file).map_err(|e| Error::file("read", file, e))?;
     let name = plain::line(&file.display().to_string());
     let wrong = |why: String| Error::Wrong(format!("{name}: {why}"));
@@ -59,7 +64,7 @@ pub fn read(file: &Path) -> Result<Vec<Endpoint>> {
     } else {
         lines(&text).map_err(wrong)?
     };
-    check(&endpoints).map_err(|why| wrong(told_apart(why, is_toml)))?;
+    check(&endpoints, least).map_err(|why| wrong(told_apart(why, is_toml)))?;
     Ok(endpoints)
 }
 
@@ -96,10 +101,15 @@ fn lines(text: &str) -> std::result::Result<Vec<Endpoint>, String> {
 }
 
 /// What is wrong with these, if anything.
-pub(crate) fn check(endpoints: &[Endpoint]) -> std::result::Result<(), String> {
-    if endpoints.len() < 2 {
+pub(crate) fn check(endpoints: &[Endpoint], least: usize) -> std::result::Result<(), String> {
+    if endpoints.len() < least {
         return Err(format!(
-            "a fleet has two endpoints at least, and here {}",
+            "a fleet has {} at least, and here {}",
+            if least == FOR_CELLS {
+                "one endpoint"
+            } else {
+                "two endpoints"
+            },
             match endpoints.len() {
                 0 => "is none",
                 _ => "is one",
@@ -172,7 +182,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join(name);
         std::fs::write(&file, text).unwrap();
-        read(&file).map_err(|e| e.to_string().replace(file.to_str().unwrap(), "FILE"))
+        read(&file, FOR_PAIRS).map_err(|e| e.to_string().replace(file.to_str().unwrap(), "FILE"))
     }
 
     #[test]
@@ -184,6 +194,20 @@ mod tests {
         let second = of("a.toml", &more).unwrap().remove(1);
         assert_eq!(second.address, Some([192, 0, 2, 2].into()));
         assert_eq!(second.rack.as_deref(), Some("b 3"));
+    }
+
+    #[test]
+    fn cells_take_one_node_and_pairs_two() {
+        let one = lines("n1 ssh n1").unwrap();
+        assert_eq!(check(&one, FOR_CELLS), Ok(()));
+        assert_eq!(
+            check(&one, FOR_PAIRS).unwrap_err(),
+            "a fleet has two endpoints at least, and here is one"
+        );
+        assert_eq!(
+            check(&[], FOR_CELLS).unwrap_err(),
+            "a fleet has one endpoint at least, and here is none"
+        );
     }
 
     #[test]

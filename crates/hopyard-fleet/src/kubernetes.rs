@@ -98,7 +98,7 @@ pub fn pods(command: &str) -> Result<Vec<Endpoint>> {
         ))
     })?;
     let endpoints = of(list, &words[..program]).map_err(wrong)?;
-    endpoints::check(&endpoints).map_err(wrong)?;
+    endpoints::check(&endpoints, endpoints::FOR_PAIRS).map_err(wrong)?;
     Ok(endpoints)
 }
 

@@ -40,7 +40,7 @@ pub use document::{
     Assessment, Document, SCHEMA, assessment, assessment_schema, document, schema, write,
 };
 pub use drive::{Answer, Ended, Engine, Job, Progress, drive};
-pub use endpoints::{Endpoint, read as read_endpoints};
+pub use endpoints::{Endpoint, FOR_CELLS, FOR_PAIRS, read as read_endpoints};
 pub use error::{Error, Result};
 pub use fleet::{Fleet, is_fleet};
 pub use kubernetes::{Manifest, pods};

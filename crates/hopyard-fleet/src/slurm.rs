@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::endpoints::Endpoint;
+use crate::endpoints::{Endpoint, FOR_PAIRS};
 use crate::error::{Error, Result};
 
 /// A command for one node of the job we are in.
@@ -45,7 +45,7 @@ pub fn endpoints() -> Result<Vec<Endpoint>> {
         )));
     }
     let endpoints = of(&String::from_utf8_lossy(&output.stdout));
-    crate::endpoints::check(&endpoints)
+    crate::endpoints::check(&endpoints, FOR_PAIRS)
         .map_err(|why| Error::Wrong(format!("the allocation {list}: {why}")))?;
     Ok(endpoints)
 }
@@ -73,7 +73,7 @@ mod tests {
         assert!(
             nodes[1].connect.starts_with("srun ") && nodes[1].connect.contains("--nodelist=node2 ")
         );
-        assert!(crate::endpoints::check(&nodes).is_ok());
-        assert!(crate::endpoints::check(&of("node1\n-x y\n")).is_err());
+        assert!(crate::endpoints::check(&nodes, FOR_PAIRS).is_ok());
+        assert!(crate::endpoints::check(&of("node1\n-x y\n"), FOR_PAIRS).is_err());
     }
 }

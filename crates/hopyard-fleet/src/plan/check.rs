@@ -10,7 +10,7 @@ use crate::schedule::Pairs;
 impl Plan {
     /// What is wrong with it, if anything.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
-        endpoints::check(&self.endpoints)?;
+        endpoints::check(&self.endpoints, endpoints::FOR_PAIRS)?;
         let blocks = Blocks {
             min: self.blocks_min,
             max: self.blocks_max,

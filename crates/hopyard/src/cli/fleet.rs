@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use hopyard_fleet::{
-    Children, End, Endpoint, Error, Fleet, Manifest, Pairs, Plan, Progress, Ranks, Relays,
-    Settings, Store, document, drive, plan_text, pods, read_endpoints, serve_relay,
+    Children, End, Endpoint, Error, FOR_PAIRS, Fleet, Manifest, Pairs, Plan, Progress, Ranks,
+    Relays, Settings, Store, document, drive, plan_text, pods, read_endpoints, serve_relay,
     slurm_endpoints, text, write,
 };
 
@@ -160,7 +160,7 @@ struct ManifestArgs {
 impl FromArgs {
     fn read(&self) -> Result<Vec<Endpoint>, Error> {
         match (&self.endpoints, &self.pods) {
-            (Some(file), _) => read_endpoints(file),
+            (Some(file), _) => read_endpoints(file, FOR_PAIRS),
             (None, Some(command)) => pods(command),
             (None, None) => slurm_endpoints(),
         }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use hopyard_fleet::{Matrix, carry_out, matrix_text, over_nodes, read_endpoints, read_matrix};
+use hopyard_fleet::{
+    FOR_CELLS, Matrix, carry_out, matrix_text, over_nodes, read_endpoints, read_matrix,
+};
 
 use super::super::{Done, Failure, pretty, print};
 use crate::signals;
@@ -104,7 +106,10 @@ pub(super) fn matrix(args: MatrixArgs) -> Done {
             endpoints,
             output,
         } => {
-            let (read, nodes) = (Matrix::read(&matrix)?, read_endpoints(&endpoints)?);
+            let (read, nodes) = (
+                Matrix::read(&matrix)?,
+                read_endpoints(&endpoints, FOR_CELLS)?,
+            );
             signals::listen().map_err(|e| Failure::internal(&e))?;
             for node in over_nodes(&read, &nodes, &output, &signals::interrupted)? {
                 crate::note(format_args!(
