@@ -16,8 +16,16 @@ pub struct Next {
     pub directory: PathBuf,
     /// What is to be done.
     pub prepared: Prepared,
-    /// How long it takes at most, roughly.
-    pub takes: Duration,
+    /// The time that it takes.
+    pub wants: Wants,
+}
+
+/// The time that a plan takes, roughly.
+#[derive(Debug, Clone, Copy)]
+pub struct Wants {
+    /// Less than this, and it decides nothing.
+    pub least: Duration,
+    pub most: Duration,
     /// Claims that are judged by it.
     pub claims: u32,
 }
@@ -52,8 +60,11 @@ impl PlanDemand {
         };
         Ok(Some(Next {
             directory,
-            takes: prepared.estimate(),
-            claims: self.claims,
+            wants: Wants {
+                least: prepared.least_estimate(),
+                most: prepared.estimate(),
+                claims: self.claims,
+            },
             prepared,
         }))
     }
@@ -68,39 +79,58 @@ impl Next {
     }
 }
 
-/// The share of each plan in a time for all: by the number of claims that it judges, and of what a plan does not take the others have
-/// more. Where there is more than all take, each has more than it takes, as blocks of which the hypervisor took time are measured twice.
+/// The share of each plan in a time for all: what it takes to decide anything, where there is as much for each, and of the rest by the
+/// number of claims that it judges; what a plan does not take the others have more. Where there is more than all take, each has more
+/// than it takes, as blocks of which the hypervisor took time are measured twice.
 #[must_use]
-pub fn shares(plans: &[(Duration, u32)], time: Duration) -> Vec<Duration> {
-    let all: Duration = plans.iter().map(|(takes, _)| *takes).sum();
+pub fn shares(plans: &[Wants], time: Duration) -> Vec<Duration> {
+    let most: Vec<Duration> = plans.iter().map(|plan| plan.most).collect();
+    let worth: Vec<u32> = plans.iter().map(|plan| plan.claims.max(1)).collect();
+    let all: Duration = most.iter().sum();
     if all <= time {
         let more = time.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
-        return plans
+        return most
             .iter()
-            .map(|(takes, _)| takes.mul_f64(more.min(10.0)))
+            .map(|most| most.mul_f64(more.min(10.0)))
             .collect();
     }
-    let mut shares: Vec<Option<Duration>> = vec![None; plans.len()];
+    let least: Duration = plans.iter().map(|plan| plan.least).sum();
+    let Some(rest) = time.checked_sub(least) else {
+        return spread(&most, &worth, time);
+    };
+    let more: Vec<Duration> = plans
+        .iter()
+        .map(|p| p.most.saturating_sub(p.least))
+        .collect();
+    let more = spread(&more, &worth, rest);
+    plans
+        .iter()
+        .zip(more)
+        .map(|(plan, more)| plan.least + more)
+        .collect()
+}
+
+/// Spreads a time by worth; nobody has more than they want.
+fn spread(wanted: &[Duration], worth: &[u32], time: Duration) -> Vec<Duration> {
+    let mut shares: Vec<Option<Duration>> = vec![None; wanted.len()];
     loop {
         let given: Duration = shares.iter().flatten().sum();
         let left = time.saturating_sub(given);
         let open = |at: &usize| shares[*at].is_none();
-        let worth = |at: usize| f64::from(plans[at].1.max(1));
-        let of_all: f64 = (0..plans.len()).filter(open).map(worth).sum();
-        let share = |at: usize| left.mul_f64(worth(at) / of_all);
+        let of_all: u32 = (0..wanted.len()).filter(open).map(|at| worth[at]).sum();
+        let share = |at: usize| left.mul_f64(f64::from(worth[at]) / f64::from(of_all));
         // Those that need less than their share have what they need.
-        let sated: Vec<usize> = (0..plans.len())
+        let sated: Vec<usize> = (0..wanted.len())
             .filter(open)
-            .filter(|at| plans[*at].0 <= share(*at))
+            .filter(|at| wanted[*at] <= share(*at))
             .collect();
         if sated.is_empty() {
-            let rest: Vec<Duration> = (0..plans.len())
+            return (0..wanted.len())
                 .map(|at| shares[at].unwrap_or_else(|| share(at)))
                 .collect();
-            return rest;
         }
         for at in sated {
-            shares[at] = Some(plans[at].0);
+            shares[at] = Some(wanted[at]);
         }
     }
 }
@@ -109,9 +139,14 @@ pub fn shares(plans: &[(Duration, u32)], time: Duration) -> Vec<Duration> {
 mod tests {
     use super::*;
 
-    fn of(plans: &[(u64, u32)], time: u64) -> Vec<u64> {
-        let seconds = |(takes, claims): &(u64, u32)| (Duration::from_secs(*takes), *claims);
-        let plans: Vec<_> = plans.iter().map(seconds).collect();
+    /// Plans by the least and the most that they take, seconds, and the claims that they judge.
+    fn of(plans: &[(u64, u64, u32)], time: u64) -> Vec<u64> {
+        let wants = |(least, most, claims): &(u64, u64, u32)| Wants {
+            least: Duration::from_secs(*least),
+            most: Duration::from_secs(*most),
+            claims: *claims,
+        };
+        let plans: Vec<_> = plans.iter().map(wants).collect();
         let shares = shares(&plans, Duration::from_secs(time));
         shares.iter().map(Duration::as_secs).collect()
     }
@@ -119,12 +154,23 @@ mod tests {
     #[test]
     fn time_goes_where_it_decides_most() {
         // Two of three want more than there is, and have it as 9 to 1.
-        assert_eq!(of(&[(100, 1), (1000, 9), (1000, 1)], 1100), [100, 900, 100]);
-        assert_eq!(of(&[(1000, 1), (1000, 1)], 600), [300, 300]);
+        assert_eq!(
+            of(&[(0, 100, 1), (0, 1000, 9), (0, 1000, 1)], 1100),
+            [100, 900, 100]
+        );
+        assert_eq!(of(&[(0, 1000, 1), (0, 1000, 1)], 600), [300, 300]);
         // What the one with most claims does not take, the other has.
-        assert_eq!(of(&[(50, 10), (1000, 1)], 600), [50, 550]);
-        assert_eq!(of(&[(10, 3), (30, 0)], 80), [20, 60]);
-        assert_eq!(of(&[(1000, 0)], 0), [0]);
+        assert_eq!(of(&[(0, 50, 10), (0, 1000, 1)], 600), [50, 550]);
+        assert_eq!(of(&[(0, 10, 3), (0, 30, 0)], 80), [20, 60]);
+        assert_eq!(of(&[(0, 1000, 0)], 0), [0]);
         assert_eq!(of(&[], 10), [0; 0]);
+    }
+
+    #[test]
+    fn a_plan_has_what_it_takes_to_decide_anything() {
+        // By the number of claims alone the first would have 60 of 660 seconds, too few for a verdict.
+        assert_eq!(of(&[(150, 300, 1), (200, 1000, 10)], 660), [178, 481]);
+        // Not enough for all.
+        assert_eq!(of(&[(150, 300, 1), (600, 1000, 10)], 660), [60, 600]);
     }
 }

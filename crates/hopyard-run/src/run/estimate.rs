@@ -89,6 +89,13 @@ impl Prepared {
         self.time_limit().map_or(all, |limit| limit.min(all))
     }
 
+    /// Approximate time that the blocks take without which there is no verdict, and at most the whole of it.
+    #[must_use]
+    pub fn least_estimate(&self) -> Duration {
+        let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
+        (self.block_estimate() * wanted).min(self.estimate())
+    }
+
     pub(super) fn warn_of_the_limit(&self, observer: &mut dyn Observer) {
         let Some(limit) = self.time_limit() else {
             return;

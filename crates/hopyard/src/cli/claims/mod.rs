@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, Subcommand};
 pub(super) use lacks::doctor;
 pub(super) use show::list;
 
-use crate::claims::campaign;
+use crate::claims::campaign::{self, Wants};
 use crate::claims::kept::{self, Asked, Place, evidence_from};
 use crate::claims::{self, Chosen, Demand, Evidence, Judge, Report};
 use crate::cli::guest::GuestArgs;
@@ -314,8 +314,8 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
     }
     place.keep()?;
     // What short plans leave over is there for the long ones, which decide more the longer they go on.
-    next.sort_by_key(|one| one.takes);
-    let takes: Duration = next.iter().map(|next| next.takes).sum();
+    next.sort_by_key(|one| one.wants.most);
+    let takes: Duration = next.iter().map(|next| next.wants.most).sum();
     let limit = budget(args, place);
     let said = limit.map_or(takes, |limit| takes.min(limit));
     progress.note(&format!(
@@ -329,7 +329,7 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
         return Ok(false);
     }
     let began = Instant::now();
-    let mut wanted: Vec<(Duration, u32)> = next.iter().map(|one| (one.takes, one.claims)).collect();
+    let mut wanted: Vec<Wants> = next.iter().map(|one| one.wants).collect();
     for mut one in next {
         if let Some(limit) = limit {
             let left = limit.saturating_sub(began.elapsed());
