@@ -15,17 +15,16 @@
 
 /* In skb->cb[3] of the copy of a frame that is about to become a pause. Of other frames this is what upper layers left there. */
 #define IS_PAUSE 0x68707761
-/* In skb->cb[3] of a frame that took the side way. */
-#define HAS_WAITED 0x68707762
+/* In skb->cb[3] of a frame that is to take the side way, and of one that took it. */
+#define IS_TO_WAIT 0x68707762
+#define HAS_WAITED 0x68707763
 /* In skb->tc_index: the direct switch has decided on the frame already, so that its programs let it pass. */
 #define DECIDED 0x6879
 
 /* The verifier wants an end. What is left over is for the next frame. */
 #define MOST_PAUSES 64
-/* So long must nobody have waited, ns: the last that did may be on another CPU's queue yet. */
+/* So long must nobody have waited, ns, where the last that did may be on another CPU's queue yet. */
 #define SETTLED 200000
-/* A frame that is not seen again within this time, ns, was dropped. No queue is so long. */
-#define LOST 200000000
 /* Bytes of frames that are worth a pause. */
 const volatile __s64 batch_bytes = 0;
 /* What a byte takes at the rate, ns / 2^20. */
@@ -42,11 +41,15 @@ const volatile __u32 side_ifindex = 0;
 
 /* When all that passed at once would have left at the rate. */
 __s64 until;
-/* Frames on the side way. */
-__s64 waiting;
-/* When the last one, and the last pause, came out of it. */
+/* Frames that entered the side way, and that came out of it. */
+__s64 entered;
+__s64 came_out;
+/* When the last one came out, and on which CPU. */
 __s64 last_out;
+__u32 last_cpu;
+/* When the last pause came out, and what the queueing discipline had saved up then, ns: its timer is late. */
 __s64 last_pause;
+__s64 saved_then;
 /* Bytes that passed the side way since the last pause; of frames that were taken for a pause as well, less than none. */
 __s64 owed;
 
@@ -64,24 +67,30 @@ static __always_inline __s64 time_of(__s64 bytes)
 	return bytes * byte_ns_scaled >> 20;
 }
 
+/* What the queueing discipline has saved up for pauses, as it counts itself (net/sched/sch_tbf.c), ns. */
+static __always_inline __s64 saved(__s64 now)
+{
+	__s64 ns = saved_then + now - last_pause;
+
+	return ns < saved_ns ? ns : saved_ns;
+}
+
 /* Nobody is on the side way. */
 static __always_inline int is_free(__s64 now)
 {
-	__s64 since = now - last_out;
-
-	if (since > LOST)
-		waiting = 0;
-	return waiting <= 0 && since > SETTLED;
+	if (entered > came_out)
+		return 0;
+	return last_cpu == bpf_get_smp_processor_id() || now - last_out > SETTLED;
 }
 
-/* Takes note that a frame passes at once; false where it would be too far ahead. */
+/* Takes note that a frame passes at once, as one does that nobody is ahead of; false where it would be too far ahead. */
 static __always_inline int passes(__s64 now, __s64 bytes)
 {
 	for (int tries = 0; tries < 4; tries++) {
 		__s64 seen = until;
 		__s64 then = (seen > now ? seen : now) + time_of(bytes);
 
-		if (then - now > ahead_ns)
+		if (seen > now && then - now > ahead_ns)
 			return 0;
 		if (__sync_val_compare_and_swap(&until, seen, then) == seen)
 			break;
@@ -89,17 +98,16 @@ static __always_inline int passes(__s64 now, __s64 bytes)
 	return 1;
 }
 
-/* The first on the side way pays for those that passed ahead of it, and what the queueing discipline has saved up for pauses. */
+/* The first on the side way pays for those that passed ahead of it, and for pauses that will not wait. */
 static __always_inline void begin_to_wait(__s64 now)
 {
-	__s64 saved = now - last_pause, ahead = until - now;
+	__s64 before = last_out, ahead = until - now, ns;
 
-	if (saved > saved_ns)
-		saved = saved_ns;
-	if (ahead < 0)
-		ahead = 0;
-	owed = ((__u64)(ahead + saved) << 20) / (__u64)byte_ns_scaled;
-	last_out = now;
+	/* Another CPU has the first. */
+	if (__sync_val_compare_and_swap(&last_out, before, now) != before)
+		return;
+	ns = (ahead > 0 ? ahead : 0) + saved(now);
+	owed = ns > 0 ? ((__u64)ns << 20) / (__u64)byte_ns_scaled : 0;
 }
 
 /* What leaves by the wire. */
@@ -119,15 +127,18 @@ int hopyard_wire_out(struct __sk_buff *skb)
 			return TC_ACT_UNSPEC;
 		begin_to_wait(now);
 	}
-	__sync_fetch_and_add(&waiting, 1);
-	skb->cb[3] = 0;
+	skb->cb[3] = IS_TO_WAIT;
 	return bpf_redirect(side_ifindex, 0);
 }
 
+/* With the number of frames that entered ahead of it. */
 static __always_inline int become_pause(struct __sk_buff *skb)
 {
+	__s64 ahead_of_it = entered;
+
 	skb->cb[3] = 0;
-	if (bpf_skb_change_tail(skb, pause_bytes, 0) || bpf_skb_store_bytes(skb, 0, header, sizeof(header), 0))
+	if (bpf_skb_change_tail(skb, pause_bytes, 0) || bpf_skb_store_bytes(skb, 0, header, sizeof(header), 0) ||
+	    bpf_skb_store_bytes(skb, sizeof(header), &ahead_of_it, sizeof(ahead_of_it), 0))
 		return TC_ACT_SHOT;
 	return TC_ACT_UNSPEC;
 }
@@ -153,7 +164,7 @@ static __always_inline int pause(struct __sk_buff *skb)
 	return !refused;
 }
 
-/* What enters the side way. */
+/* What enters the side way; nothing that others send by it. */
 SEC("classifier")
 int hopyard_side_in(struct __sk_buff *skb)
 {
@@ -161,6 +172,9 @@ int hopyard_side_in(struct __sk_buff *skb)
 
 	if (skb->cb[3] == IS_PAUSE)
 		return become_pause(skb);
+	if (skb->cb[3] != IS_TO_WAIT)
+		return TC_ACT_SHOT;
+	skb->cb[3] = 0;
 	if (skb->len % table_size == pause_bytes)
 		tell_from_pause(skb);
 	__sync_fetch_and_add(&owed, len);
@@ -169,29 +183,34 @@ int hopyard_side_in(struct __sk_buff *skb)
 		if (!pause(skb)) {
 			/* The frame is dropped, and did not pass. */
 			__sync_fetch_and_add(&owed, -len);
-			__sync_fetch_and_add(&waiting, -1);
 			return TC_ACT_SHOT;
 		}
 	}
+	__sync_fetch_and_add(&entered, 1);
 	return TC_ACT_UNSPEC;
 }
 
-/* What comes out of it. */
+/* What comes out of it. Frames that were lost within it are known when the next pause comes out. */
 SEC("classifier")
 int hopyard_side_out(struct __sk_buff *skb)
 {
 	__s64 now = bpf_ktime_get_ns();
 
 	last_out = now;
+	last_cpu = bpf_get_smp_processor_id();
 	if (skb->protocol == bpf_htons(ETH_P_PAUSE)) {
+		__s64 ahead_of_it;
+
+		saved_then = saved(now) - time_of(batch_bytes);
 		last_pause = now;
-		return TC_ACT_STOLEN;
+		if (!bpf_skb_load_bytes(skb, sizeof(header), &ahead_of_it, sizeof(ahead_of_it)))
+			came_out = ahead_of_it;
+		return TC_ACT_SHOT;
 	}
 	/* The last one leaves what is owed to those that pass at once. */
-	if (__sync_fetch_and_add(&waiting, -1) <= 1) {
-		__s64 paid = last_pause + time_of(owed);
+	if (__sync_fetch_and_add(&came_out, 1) + 1 >= entered) {
+		__s64 paid = last_pause - saved_then + time_of(owed);
 
-		waiting = 0;
 		until = paid > now ? paid : now;
 	}
 	skb->cb[3] = HAS_WAITED;

@@ -116,8 +116,9 @@ impl Need {
         carried: Carried::modules(&["sch_ingress", "cls_bpf"]),
         ..Self::new("direct switch", |_| probe_switch())
     };
-    /// Hooks for eBPF programs at a wire, and a shaper behind them.
+    /// Hooks for eBPF programs at a wire, and a shaper beside it.
     pub(crate) const CLASSIFIERS: Self = Self {
+        since: "5.12",
         carried: Carried::modules(&["sch_ingress", "cls_bpf", "sch_tbf"]),
         ..Self::new("eBPF classifiers", |_| crate::wire::pauses::probe())
     };

@@ -5,6 +5,9 @@ use crate::model::{Axes, Rate};
 use crate::need::Need;
 use crate::{Error, Result};
 
+/// The kernel's own limit of a device's packets, which that of [`wire::pauses`](crate::wire) keeps, bytes.
+const LARGEST: u32 = 65536;
+
 pub(super) struct WirePause;
 
 impl OnLab for WirePause {
@@ -23,6 +26,15 @@ impl OnLab for WirePause {
                 value: pause.to_string(),
                 why: "a wire without a rate has nothing to pause for; set `rate` too".to_owned(),
             }),
+            (Some(pause), _) if axes.gso_max_bytes.is_some_and(|most| most > LARGEST) => {
+                Err(Error::AxisRefused {
+                    device: "the wire".to_owned(),
+                    axis: "wire_pause",
+                    value: pause.to_string(),
+                    why: "packets that wait take 64 KiB at most: set `gso_max` to 65536 or less, or leave one of the two out"
+                        .to_owned(),
+                })
+            }
             _ => Ok(()),
         }
     }

@@ -48,6 +48,7 @@ impl Builder {
     pub(crate) fn ovs_bridge(&mut self, path: &'static str, ports: &[Port]) -> Result<()> {
         let kind = programs::datapath()?;
         self.check_mtu(path, kind, ports)?;
+        self.check_wire(kind)?;
         let programs = Programs::find()?;
         let words = self.commands(kind, ports);
         let service = self.service(&HOME, datapath(&programs, kind))?;
@@ -76,6 +77,23 @@ impl Builder {
             });
         }
         Ok(())
+    }
+
+    /// The userspace datapath takes `clsact` away from devices that it gets, and before tcx the program of a wire that pauses lives there.
+    fn check_wire(&self, kind: DatapathKind) -> Result<()> {
+        match (kind, self.axes().wire_pause_ns) {
+            (DatapathKind::Userspace, Some(pause)) if !hopyard_switch::has_tcx() => {
+                Err(Error::AxisRefused {
+                    device: BRIDGE.to_owned(),
+                    axis: "wire_pause",
+                    value: pause.to_string(),
+                    why: "before Linux 6.6, Open vSwitch's userspace datapath takes the wire's program away: leave `wire_pause` out, \
+                          load module `openvswitch` for the kernel datapath, or choose another path"
+                        .to_owned(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// One transaction: the switch sees everything at once.

@@ -147,7 +147,7 @@ impl Tunnel {
     }
 
     /// A wire that pauses makes pauses of copies of frames, and the kernel lets no program cut a packet that is yet to be
-    /// encapsulated by a driver (`skb->encapsulation`, net/core/filter.c): nothing would pass.
+    /// encapsulated by a driver (`skb->encapsulation`, net/core/filter.c): whatever is ahead of the rate would be dropped.
     fn check_wire(&self, lab: &Builder, peer: Peer) -> Result<()> {
         let axes = lab.axes();
         let is_plain =

@@ -90,7 +90,7 @@ pub(crate) fn probe() -> hopyard_net::Result<()> {
             what: "have a wire that pauses".to_owned(),
             feature: "eBPF classifiers".to_owned(),
             remedy: format!(
-                "load module `cls_bpf` (kernel option CONFIG_NET_CLS_BPF) and run as root, or leave `wire_pause` out ({})",
+                "run as root on Linux 5.12 or newer (before 6.6 with module `cls_bpf`), or leave `wire_pause` out ({})",
                 crate::chain(&error)
             ),
         },

@@ -46,7 +46,7 @@ impl Descriptor for OfTheWire {
     type Value = Option<Pause>;
     const NAME: &'static str = "wire_pause";
     const SUMMARY: &'static str = "a wire with a `rate` sends at full speed and rests for so long at a time, which costs the \
-                                   sender no CPU time for each frame";
+                                   sender almost no CPU time for each frame";
     const VALUES: &'static str = "50us to 20ms (default: no pauses, a timer for each frame)";
     const OTHER: &'static str = "2ms";
     const ABSENT: Self::Value = None;

@@ -6,7 +6,7 @@ use super::aux_counters::Passed;
 use super::machines::Machines;
 use super::proof_segments::{self, Parts};
 use super::{Error, QuietCores, connections, elsewhere};
-use crate::lab::{Client, Lab, Topology};
+use crate::lab::{Client, Lab, Topology, is_beside_the_wire};
 use crate::load::protocol::{CpuSpan, Tallied};
 use crate::meter::devices;
 use crate::meter::path_proof::{Bracket, Traffic};
@@ -16,9 +16,10 @@ use crate::model::{
 };
 use crate::units::float;
 
-/// Every device of a lab, and what is counted beside them or in their place.
+/// Every device of a lab that its path may pass, and what is counted beside them or in their place.
 pub(super) fn read_devices(lab: &Lab) -> Result<Vec<DeviceCount>, Error> {
     let mut counts = devices::read(lab.spaces().iter().map(|s| (s.role, &s.handle)))?;
+    counts.retain(|device| !is_beside_the_wire(&device.namespace, &device.name));
     counts.extend(lab.counted()?);
     Ok(counts)
 }

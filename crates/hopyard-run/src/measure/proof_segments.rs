@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::lab::{Topology, is_beside_the_wire};
+use crate::lab::Topology;
 use crate::load::protocol::Tallied;
 use crate::meter::path_proof::{self, Bracket, ProofSegment, Traffic};
 use crate::model::{Axes, Counted, DeviceCount, Hop, PathProof, Scheduler};
@@ -54,9 +54,7 @@ pub(super) fn prove(
             burst: Some(burst),
         });
     }
-    let devices = devices.iter().chain(&sums);
-    let hops = devices.filter(|device| !is_beside_the_wire(&device.namespace, &device.name));
-    path_proof::prove_segments(&segments, &hops.cloned().collect::<Vec<_>>())
+    path_proof::prove_segments(&segments, &[devices, &sums].concat())
 }
 
 /// The devices that all traffic passes, on each side of a program that ends connections and makes its own. Without such
