@@ -40,7 +40,7 @@ BASE ?=
 FUZZ_SECONDS ?= 600
 
 PEERS := target/release/peers
-DECIDE = @old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
+DECIDE = old=$(if $(OLD),$$(CARGO="$(CARGO)" scripts/old-release $(OLD))) && set -x && $(PEERS) decide $${old:+--old "$$old"}
 
 # ADD and DEL of the CNI plugin beside the reference plugins, then DEL of a thousand.
 ATTACH = mkdir -p target/release/cni && ln -sfn ../hopyard-cni target/release/cni/hopyard && \
@@ -96,7 +96,7 @@ unit: root toolchain
 	@PATH="$$PWD/target/tools/bin:$$PATH" CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
 
 verify: root toolchain ## experiments with a known answer: promised against seen, some twenty-five minutes
-	@scripts/need $(BUILD_PACKAGES) iperf3 nftables
+	@scripts/need $(BUILD_PACKAGES) iperf3 nftables sockperf
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
@@ -104,14 +104,16 @@ bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, CNI plugins an
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES) $(if $(OLD),$(BPF_PACKAGES))
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench -p hopyard-cni
 ifeq ($(ARGS),)
-	$(PEERS)
-	$(DECIDE)
-	$(HOPYARD) run direct-switch && $(HOPYARD) run direct-switch-ports && $(HOPYARD) run tap-switches
-	$(ATTACH)
+	@status=0; \
+	( $(PEERS) ) || status=1; \
+	( $(DECIDE) ) || status=1; \
+	for plan in direct-switch direct-switch-ports tap-switches; do $(HOPYARD) run $$plan || status=1; done; \
+	( $(ATTACH) ) || status=1; \
+	exit $$status
 else ifeq ($(ARGS),attach)
 	$(ATTACH)
 else ifeq ($(firstword $(ARGS)),decide)
-	$(DECIDE) $(wordlist 2,$(words $(ARGS)),$(ARGS))
+	@$(DECIDE) $(wordlist 2,$(words $(ARGS)),$(ARGS))
 else
 	$(PEERS) $(ARGS)
 endif

@@ -68,6 +68,19 @@ pub(crate) struct Row {
     pub(crate) verdict: Verdict,
 }
 
+impl Row {
+    /// For what the time given did not reach.
+    pub(crate) fn not_measured(id: &'static str, what: String) -> Self {
+        Self {
+            id,
+            what,
+            promised: String::new(),
+            seen: String::new(),
+            verdict: Verdict::CannotRun("no table was measured in the time".to_owned()),
+        }
+    }
+}
+
 /// Whether a promise was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -56,7 +56,8 @@ impl Bench {
         let file = match &self.keep {
             Some(directory) => {
                 fs::create_dir_all(directory).map_err(kept(directory))?;
-                Some(directory.join(format!("{name}.json")))
+                let size = self.pick("", "-quick");
+                Some(directory.join(format!("{name}{size}.json")))
             }
             None => None,
         };

@@ -130,6 +130,9 @@ fn verify(cli: &Cli) -> Result<ExitCode, Failure> {
 fn run(experiment: &dyn Experiment, bench: &Bench) -> Option<Vec<Row>> {
     hopyard::note(format_args!("{}: {}", experiment.id(), experiment.title()));
     let verdict = match experiment.run(bench) {
+        Ok(rows) if rows.is_empty() => {
+            Verdict::CannotRun("no table was measured in the time".to_owned())
+        }
         Ok(rows) => return Some(rows),
         Err(failure) if failure.is_interrupt() => return None,
         Err(failure) if failure.is_unsupported() => Verdict::CannotRun(hopyard::chain(&failure)),

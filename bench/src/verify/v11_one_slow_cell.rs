@@ -177,7 +177,7 @@ impl Tally {
         self.tables += 1;
         if slow.smallest_detectable <= SLOWDOWN {
             self.stated += 1;
-            self.found += u64::from(different(slow));
+            self.found += u64::from(different(slow) && slow.ratio.value > 1.0);
         }
         self.equal += equal.len() as u64;
         self.alarms += equal.iter().filter(|j| different(j)).count() as u64;

@@ -20,7 +20,7 @@ use hopyard::{signals, stats};
 use hopyard_net::cpu;
 use rand::seq::SliceRandom;
 
-use crate::bench::{Bench, undisturbed};
+use crate::bench::{Bench, measure};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
@@ -63,7 +63,7 @@ const SOCKPERF: Program = Program {
     server: |address| words(&format!("server --tcp -i {address}")),
     client: |address| {
         words(&format!(
-            "ping-pong --tcp -i {address} -t 1 -m {REQUEST_BYTES} --full-rtt"
+            "ping-pong --tcp -i {address} -t 2 -m {REQUEST_BYTES} --full-rtt"
         ))
     },
     figure: sockperf_rate,
@@ -106,7 +106,7 @@ impl Experiment for Peers {
 }
 
 fn side_by_side(bench: &Bench, program: &Program, cell: &Cell) -> Result<Row, Failure> {
-    // As the other tools: after one second, for one second. A younger flow has less in flight and more of it in the
+    // About as the other tools: iperf3 after one second, for one second. A younger flow has less in flight and more of it in the
     // cache.
     let sampler = bench.sampler(1000, 1000)?;
     let mut rng = bench.rng(12);
@@ -117,7 +117,8 @@ fn side_by_side(bench: &Bench, program: &Program, cell: &Cell) -> Result<Row, Fa
         order.shuffle(&mut rng);
         for own in order {
             if own {
-                let m = undisturbed(&sampler, cell, 0.0, 0.0)?;
+                // Disturbed or not, as the other one.
+                let m = measure(&sampler, cell, 0.0)?;
                 let factor = if cell.load.is_stream() { 8.0 } else { 1.0 };
                 ours.push(factor * cells::throughput(cell.load, &m));
                 our_skb.extend(m.arrived.map(|a| a.bytes as f64 / a.skbs.max(1) as f64));

@@ -77,6 +77,8 @@ impl Experiment for PrintedCoverage {
                 }
             }
             if tally.is_empty() {
+                let what = pattern.map_or("left alone", Pattern::name);
+                rows.push(Row::not_measured("V20", what.to_owned()));
                 continue;
             }
             rows.extend(tally.rows(bench, pattern)?);

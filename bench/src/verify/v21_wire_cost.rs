@@ -1,4 +1,4 @@
-//! V21: a wire that pauses costs the sender no CPU time for its rate.
+//! V21: a wire that pauses costs the sender next to no CPU time for its rate.
 //!
 //! A sender that keeps a little below the wire's rate by itself sends in the same bursts, and rests as long, whatever the wire is. So what
 //! a packet costs over a wire that pauses, over what it costs over a wire without a shaper, is what the shaper costs. A shaper that holds
@@ -104,10 +104,10 @@ fn row(
 ) -> Result<Row, Failure> {
     let [base, other] = [Limit::Sender, limit].map(|limit| cell(rate_bps, limit));
     let run = Pair::new(sampler, &base, &other, TOLERANCE).take(generations, rng)?;
-    let costs = |cell| -> Vec<f64> { costs(&run, cell).collect() };
-    let ratio = stats::paired_ratio(&costs(1), &costs(0), CONFIDENCE)
+    let (with, without) = costs(&run);
+    let ratio = stats::paired_ratio(&with, &without, CONFIDENCE)
         .ok_or(Failure::NoFigure("a wire with a rate"))?;
-    let sender = stats::mean(&costs(0)).unwrap_or(f64::NAN);
+    let sender = stats::mean(&without).unwrap_or(f64::NAN);
     let (what, promised, verdict) = match limit {
         Limit::Sender | Limit::Both => (
             "paced, over a wire that pauses",
@@ -128,8 +128,9 @@ fn row(
     Ok(Row {
         id: "V21",
         what: format!(
-            "udp_stream, {} Mbit/s, {what}, over the same without a shaper, {generations} generations",
-            rate_bps / 1_000_000
+            "udp_stream, {} Mbit/s, {what}, over the same without a shaper, {} of {generations} generations",
+            rate_bps / 1_000_000,
+            with.len()
         ),
         promised,
         seen: format!(
@@ -143,14 +144,20 @@ fn row(
     })
 }
 
-/// What a packet costs in each generation, ns; no number where it could not be measured, which [`stats::paired_ratio`] leaves out.
-fn costs(run: &Run, cell: usize) -> impl Iterator<Item = f64> {
-    let samples = run.samples.iter();
-    let of_cell = samples.filter(move |sample| sample.cell == cell);
-    of_cell.map(|sample| match &sample.outcome {
-        Outcome::Measured(m) => cells::demand_ns(LoadKind::UdpStream, m),
-        Outcome::Failed { .. } => f64::NAN,
-    })
+/// What a packet costs over the wire and without a shaper, ns, in each generation in which both were measured.
+fn costs(run: &Run) -> (Vec<f64>, Vec<f64>) {
+    let of_cell = |cell| {
+        let samples = run.samples.iter().filter(move |s| s.cell == cell);
+        samples.map(|sample| match &sample.outcome {
+            Outcome::Measured(m) => Some(cells::demand_ns(LoadKind::UdpStream, m)),
+            Outcome::Failed { .. } => None,
+        })
+    };
+    of_cell(1)
+        .zip(of_cell(0))
+        .filter_map(|(with, without)| with.zip(without))
+        .filter(|(with, without)| *with > 0.0 && *without > 0.0)
+        .unzip()
 }
 
 fn within(ratio: &Estimate) -> bool {

@@ -79,7 +79,8 @@ pub fn simulate_power(setup: Setup, slowdown: f64, margin: f64, runs: usize, see
         counts.runs += 1;
         if let Some(last) = judged.last().filter(|j| j.smallest_detectable <= slowdown) {
             counts.stated += 1;
-            counts.found += u64::from(last.verdict == Verdict::Different);
+            let is_found = last.verdict == Verdict::Different && last.ratio.value > 1.0;
+            counts.found += u64::from(is_found);
         }
     }
     counts
