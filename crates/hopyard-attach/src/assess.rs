@@ -1,6 +1,6 @@
 //! From visits to figures and verdicts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_model::FOR_A_VERDICT;
 use hopyard_stats::{self as stats, Comparison, Estimate, Samples, median};
@@ -205,10 +205,14 @@ fn judge(run: &Run, cells: &mut [Cell]) {
     let plan = &run.plan;
     let mut places = Vec::new();
     let mut table: Vec<Comparison> = Vec::new();
-    for quantity in QUANTITIES.iter().filter(|quantity| quantity.compared) {
+    let kinds: BTreeSet<(u32, u32)> = cells.iter().map(|c| (c.ports, c.beside)).collect();
+    let compared = QUANTITIES.iter().filter(|quantity| quantity.compared);
+    for (quantity, kind) in
+        compared.flat_map(|quantity| kinds.iter().map(move |kind| (quantity, kind)))
+    {
         let mut group = Vec::new();
         for (at, cell) in cells.iter().enumerate() {
-            if cell.network == plan.base {
+            if cell.network == plan.base || (cell.ports, cell.beside) != *kind {
                 continue;
             }
             let logs = log_ratios(run, cell, quantity);
@@ -219,7 +223,7 @@ fn judge(run: &Run, cells: &mut [Cell]) {
                 group.push(comparison);
             }
         }
-        // Comparisons of one quantity know together how they scatter.
+        // Comparisons of one quantity in visits of one kind know together how they scatter.
         table.extend(stats::moderated(&group));
     }
     let judged = stats::judge(&table, plan.margin, plan.confidence);

@@ -204,7 +204,7 @@ impl Site {
         let standing = standing
             .into_iter()
             .collect::<std::result::Result<_, _>>()?;
-        reap();
+        let _daemons_go_on = reap();
         self.standing = standing;
         self.peer = Some(peer);
         self.answers = Some(answers);
@@ -229,7 +229,7 @@ impl Site {
             caller.del(&container, Some(&one.result))
         });
         let took = ns(began.elapsed());
-        reap();
+        let _daemons_go_on = reap();
         done.into_iter().collect::<std::result::Result<(), _>>()?;
         Ok(took)
     }
@@ -264,7 +264,7 @@ impl Site {
             probe::ask(socket, peer, (visits << 16) | n as u64)?;
             Ok((ns(added), ns(began.elapsed())))
         });
-        reap();
+        let _daemons_go_on = reap();
         let deleted = at_once(count, |n| {
             let id = name(n);
             let container = Container {
@@ -280,7 +280,7 @@ impl Site {
             Ok(ns(began.elapsed()))
         });
         let ended = Instant::now();
-        reap();
+        let all_ended = reap();
         let rest = ns(ended.elapsed());
         let added = added
             .into_iter()
@@ -289,6 +289,12 @@ impl Site {
             .into_iter()
             .collect::<std::result::Result<_, String>>()?;
         let (add, answer) = added.into_iter().unzip();
+        if !all_ended {
+            return Err(format!(
+                "processes that it left behind go on for more than {} s after DEL",
+                REST.as_secs()
+            ));
+        }
         Ok(Times {
             add,
             answer,
@@ -347,19 +353,19 @@ fn place(name: &str) -> std::result::Result<Place, String> {
 }
 
 /// Collects what plugins left running: orphans are children of this process, the first of its PID namespace. Nothing else may
-/// be running that somebody waits for.
-fn reap() {
+/// be running that somebody waits for. False if some go on.
+fn reap() -> bool {
     let began = Instant::now();
     loop {
         match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) => {
                 if began.elapsed() > REST {
-                    return;
+                    return false;
                 }
                 thread::sleep(Duration::from_micros(200));
             }
             Err(Errno::EINTR) | Ok(_) => {}
-            Err(_) => return,
+            Err(_) => return true,
         }
     }
 }

@@ -58,14 +58,16 @@ pub fn read_named(name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
-/// Lines of at most so many bytes as they come, from a thread of its own; the end of the channel is the end of what is read.
+/// Lines of at most so many bytes as they come, from a thread of its own; the end of the channel is the end of what is read. Bytes
+/// that are no UTF-8 (somebody's banner) do not end it.
 pub fn lines_as_they_come(from: impl Read + Send + 'static, most: u64) -> Receiver<String> {
     let (to, lines) = channel();
     thread::spawn(move || {
         let mut from = BufReader::new(from);
         loop {
-            let mut line = String::new();
-            let read = from.by_ref().take(most).read_line(&mut line);
+            let mut line = Vec::new();
+            let read = from.by_ref().take(most).read_until(b'\n', &mut line);
+            let line = String::from_utf8_lossy(&line).into_owned();
             if !matches!(read, Ok(1..)) || to.send(line).is_err() {
                 return;
             }
@@ -168,6 +170,13 @@ fn too_large(why: String) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_do_not_end_what_is_read() {
+        let lines = lines_as_they_come(&b"\xe9t\xe9\nnext\nhalf"[..], 100);
+        let lines: Vec<String> = lines.iter().collect();
+        assert_eq!(lines, ["\u{fffd}t\u{fffd}\n", "next\n", "half"]);
+    }
 
     #[test]
     fn a_line_may_be_so_long_and_no_longer() {
