@@ -126,7 +126,7 @@ fn duckdb_and_arrow_read_samples_from_parquet() {
 fn prometheus_reads_openmetrics() {
     let _beside = beside();
     let room = Room::new();
-    let out = measured(&room, "8", &[]);
+    let out = stored(&room, "run");
     // A plan's name is anybody's.
     let header = room.at("run").join("run.json");
     let text = std::fs::read_to_string(&header).unwrap();

@@ -168,9 +168,9 @@ fn it_is_in_samples_documents_and_reports() {
             "--turns",
             how,
             "--blocks",
-            "3..3",
+            "2..2",
             "--window",
-            "100ms",
+            "50ms",
             "--out",
             &out,
         ])
@@ -197,7 +197,7 @@ fn it_is_in_samples_documents_and_reports() {
             .filter(|s: &Value| !s["outcome"]["measured"]["first_packet"].is_null())
             .map(|s| ["block", "cell"].map(|key| s[key].as_u64().unwrap()).into())
             .collect();
-        assert_eq!(of_samples.len(), 2 * 2 * 2 * 3, "{how}");
+        assert_eq!(of_samples.len(), 2 * 2 * 2 * 2, "{how}");
         run(&["report", &out, "--format", "csv"])
             .exits(0)
             .prints(&["connect_p50_ns", "first_exchange_p50_ns"]);

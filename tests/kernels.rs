@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, pid, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::{guests_boot_one, kernel};
-use crate::support::{beside, cell, tell, until};
+use crate::support::{beside, beside_for_long, cell, tell, until};
 
 /// Enough for a guest whose CPU is emulated on a machine that others use as well.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -53,12 +53,12 @@ fn ends(kernel: &Path, more: &[&str]) -> Said {
 
 #[test]
 fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
-    let _beside = beside();
+    let _beside = beside_for_long();
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
     let plan = [
-        "--loads", "tcp_rr", "--blocks", "2", "--window", "300ms", "--json",
+        "--loads", "tcp_rr", "--blocks", "2", "--window", "300ms", "--turns", "off", "--json",
     ];
     let mut said = None;
     unharmed(|| {
@@ -264,7 +264,7 @@ fn a_kvm_that_gets_half_way_is_not_used() {
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let (cell, _accelerator) = SHORT.split_at(SHORT.len() - 2);
-    let cell = [cell, &["--window", "3s"]].concat();
+    let cell = [cell, &["--window", "3s", "--turns", "off"]].concat();
     let mut command = in_guest(&kernel, &home.path().join("run"), &cell);
     command.env("PATH", kvm_that_stops(home.path()));
     let said = Running::start(command).wait_for_nothing_left(&[].into());
@@ -290,7 +290,8 @@ fn without_qemu_the_package_is_named() {
 /// Starts a long run in a guest and waits for its first samples.
 fn under_way(out: &Path) -> (Running, u32) {
     let more = [
-        "--paths", "veth", "--loads", "tcp_rr", "--blocks", "100", "--accel", "tcg",
+        "--paths", "veth", "--loads", "tcp_rr", "--blocks", "100", "--window", "50ms", "--turns",
+        "off", "--accel", "tcg",
     ];
     let running = Running::start(in_guest(&kernel(), out, &more));
     until("two blocks came", PATIENCE, || blocks(out) >= 2);
@@ -402,7 +403,7 @@ fn a_guests_card_has_as_many_queues_as_asked() {
 /// What this kernel lacks, in a guest beside: deeds get a verdict, speed does not on an emulated CPU.
 #[test]
 fn claims_that_this_kernel_cannot_test_are_tried_in_a_guest() {
-    let _beside = beside();
+    let _beside = beside_for_long();
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("out");

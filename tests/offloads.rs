@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{beside, schema, tell, until};
+use crate::support::{beside, beside_for_long, schema, tell, until};
 
 fn sweep(room: &Room, name: &str, path: &str, arguments: &[&str]) -> Running {
     let out = room.name(name);
@@ -27,13 +27,11 @@ fn combination<'a>(report: &'a Value, rest: &str, flags: &[&str]) -> &'a Value {
 
 #[test]
 fn a_sweep_measures_what_the_kernel_makes_of_each_combination() {
-    let _beside = beside();
+    let _beside = beside_for_long();
     unharmed(|| {
         let room = Room::new();
         for path in ["veth", "bridge"] {
-            let few = [
-                "--blocks", "2", "--window", "150ms", "--seed", "7", "--json",
-            ];
+            let few = ["--blocks", "2", "--window", "50ms", "--seed", "7", "--json"];
             let said = sweep(&room, path, path, &few).wait();
             let report = said.exits(0).json();
             schema::check(&run(&["schema"]).exits(0).json(), &report);
@@ -115,7 +113,7 @@ fn whole(report: &Value) {
 /// The truth is known: whether anybody segments for TCP decides what a bridge costs.
 #[test]
 fn segmentation_is_named_for_bulk_tcp_through_a_bridge() {
-    let _beside = beside();
+    let _beside = beside_for_long();
     let room = Room::new();
     let enough = ["--blocks", "8", "--window", "100ms", "--json"];
     let said = sweep(&room, "run", "bridge", &enough).wait();
@@ -191,9 +189,11 @@ fn ctrl_c_prints_what_was_measured() {
         let running = sweep(&room, "run", "veth", &["--window", "100ms"]);
         let samples = room.at("run/samples.jsonl");
         let text = || std::fs::read_to_string(&samples).unwrap_or_default();
-        until("two blocks are there", Duration::from_secs(200), || {
-            text().contains("\"block\":2,")
-        });
+        until(
+            "the second block is there",
+            Duration::from_secs(200),
+            || text().contains("\"block\":1,"),
+        );
         // Cells that take turns are written down together, so that the third may be whole as well.
         let namespaces = running.namespaces();
         running.signal(Signal::SIGINT);

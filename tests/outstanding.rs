@@ -58,7 +58,7 @@ fn a_sweep_takes_turns() {
         "--set",
         "outstanding=1,16,64",
         "--blocks",
-        "3..3",
+        "2..2",
         "--window",
         "50ms",
         "--out",

@@ -29,7 +29,7 @@ fn a_daemon_that_dies_fails_its_sample_by_name_and_the_run_goes_on() {
                     ("paths", "[\"veth\", \"ovs-veth\"]"),
                     ("loads", "[\"tcp_stream\"]"),
                     // Not over before what is seen of it is acted upon.
-                    ("window", "\"1500ms\""),
+                    ("window", "\"500ms\""),
                     ("blocks", "\"2..2\""),
                 ]),
             );
@@ -117,7 +117,10 @@ fn without_the_programs_the_paths_say_which_package_has_them() {
     without(&["doctor"])
         .exits(0)
         .prints(&["ovs-veth     cannot run Open vSwitch"]);
-    let file = room.file("mine.toml", plan(&[("paths", "[\"all\"]")]));
+    let file = room.file(
+        "mine.toml",
+        plan(&[("paths", "[\"all\"]"), ("turns", "false")]),
+    );
     let out = room.name("run");
     let report = without(&["run", &file, "--json", "--out", &out]).json();
     let warnings = report["warnings"].to_string();

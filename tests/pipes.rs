@@ -147,6 +147,8 @@ fn samples_are_complete_lines_while_a_run_goes_on() {
         "3",
         "--window",
         "600ms",
+        "--turns",
+        "off",
         "--out",
         &out,
     ]));

@@ -8,11 +8,11 @@ use hopyard::model::{Axes, Feature, Peer};
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{beside, schema};
+use crate::support::{beside, beside_for_long, schema};
 
 #[test]
 fn a_run_ends_with_one_that_can_be_asked_again() {
-    let _beside = beside();
+    let _beside = beside_for_long();
     let room = Room::new();
     let out = room.name("run");
     let measure = [
@@ -26,7 +26,7 @@ fn a_run_ends_with_one_that_can_be_asked_again() {
     ];
     let said = run(&[
         &measure[..],
-        &["--window", "150ms", "--need", "filter", "--out", &out],
+        &["--window", "50ms", "--need", "filter", "--out", &out],
     ]
     .concat());
     said.exits(0).prints(&[

@@ -77,7 +77,7 @@ fn an_interrupted_run_goes_on_in_the_block_that_was_cut_short() {
     let _beside = beside();
     let room = Room::new();
     // The end is far when three are seen.
-    let running = start(&room, &[("window", "\"500ms\"")]);
+    let running = start(&room, &[("window", "\"250ms\"")]);
     until("three samples are there", LONG, || lines(&room).len() >= 3);
     running.signal(Signal::SIGINT);
     let said = running.wait();

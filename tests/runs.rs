@@ -246,7 +246,7 @@ fn the_same_seed_gives_the_same_order_of_cells() {
         plan(&[
             ("paths", "[\"veth\", \"bridge\", \"native\"]"),
             ("loads", "[\"tcp_rr\", \"udp_rr\"]"),
-            ("window", "\"100ms\""),
+            ("window", "\"50ms\""),
             ("warm_up", "\"10ms\""),
             ("blocks", "\"2..2\""),
         ]),

@@ -22,7 +22,7 @@ fn has(load: LoadKind, api: &str) -> bool {
 fn measured(path: &str, load: LoadKind, set: &[(&str, &str)]) -> Measurement {
     let cell = cell(path, Peer::Local, load, set);
     let lab = Lab::build(hopyard::lab::path(path).unwrap(), Peer::Local, &cell.axes).unwrap();
-    proved(&lab, &cell, 200).unwrap()
+    proved(&lab, &cell, 100).unwrap()
 }
 
 /// Within one kernel the bytes are copied, and the kernel says so of every send.
@@ -77,7 +77,7 @@ fn a_report_says_that_the_kernel_copied() {
         "--base",
         "zerocopy=off",
         "--blocks",
-        "3..3",
+        "2..2",
         "--window",
         "50ms",
         "--out",

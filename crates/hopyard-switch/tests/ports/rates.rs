@@ -314,7 +314,7 @@ fn tcp_gets_most_of_a_rate() {
         };
         site.switch(|switch| switch.set_port(&change)).unwrap();
         let limit = limit.limit().unwrap();
-        let span = Duration::from_secs(5);
+        let span = Duration::from_secs(3);
         let bytes = tcp(&site.guests[0], &site.guests[1], at, span);
         let share = bytes * 8.0 / limit.bits_per_s() as f64;
         // The burst comes on top.
