@@ -14,9 +14,7 @@ use hopyard_net::{Handle, NetNs, nft_chains};
 use crate::support::cli::PROGRAM;
 use crate::support::icmp::ping;
 use crate::support::walk::walk;
-use crate::support::{
-    alone, beside, beside_for_long, cell, float, mostly, proved, sampler, tell, until,
-};
+use crate::support::{alone, beside, cell, float, mostly, proved, sampler, tell, until};
 
 pub(crate) fn build(cell: &Cell) -> Result<Lab, Error> {
     Lab::build(
@@ -99,7 +97,7 @@ fn offload_off_is_off_on_every_device_that_lets_one_change_it() {
 
 #[test]
 fn a_flag_by_its_name_is_as_asked_or_refused_by_its_device() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let flags = OffloadFlag::ALL.map(OffloadFlag::name);
     walk("each offload flag", |path, peer| {
         for flag in flags {

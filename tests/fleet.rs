@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::support::cli::{PROGRAM, Running, Said, hopyard};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{beside, beside_for_long, tell, until};
+use crate::support::{beside, tell, until};
 
 /// Windows so short that a pair takes two seconds.
 const SHORT: [&str; 8] = [

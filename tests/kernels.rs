@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, pid, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::{guests_boot_one, kernel};
-use crate::support::{beside, beside_for_long, cell, tell, until};
+use crate::support::{beside, cell, tell, until};
 
 /// Enough for a guest whose CPU is emulated on a machine that others use as well.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -53,7 +53,7 @@ fn ends(kernel: &Path, more: &[&str]) -> Said {
 
 #[test]
 fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
@@ -403,7 +403,7 @@ fn a_guests_card_has_as_many_queues_as_asked() {
 /// What this kernel lacks, in a guest beside: deeds get a verdict, speed does not on an emulated CPU.
 #[test]
 fn claims_that_this_kernel_cannot_test_are_tried_in_a_guest() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("out");

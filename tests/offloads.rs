@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{beside, beside_for_long, schema, tell, until};
+use crate::support::{beside, schema, tell, until};
 
 fn sweep(room: &Room, name: &str, path: &str, arguments: &[&str]) -> Running {
     let out = room.name(name);
@@ -27,7 +27,7 @@ fn combination<'a>(report: &'a Value, rest: &str, flags: &[&str]) -> &'a Value {
 
 #[test]
 fn a_sweep_measures_what_the_kernel_makes_of_each_combination() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         for path in ["veth", "bridge"] {
@@ -113,7 +113,7 @@ fn whole(report: &Value) {
 /// The truth is known: whether anybody segments for TCP decides what a bridge costs.
 #[test]
 fn segmentation_is_named_for_bulk_tcp_through_a_bridge() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let room = Room::new();
     let enough = ["--blocks", "8", "--window", "100ms", "--json"];
     let said = sweep(&room, "run", "bridge", &enough).wait();

@@ -8,11 +8,11 @@ use hopyard::model::{Axes, Feature, Peer};
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{beside, beside_for_long, schema};
+use crate::support::{beside, schema};
 
 #[test]
 fn a_run_ends_with_one_that_can_be_asked_again() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let room = Room::new();
     let out = room.name("run");
     let measure = [

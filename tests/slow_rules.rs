@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{beside_for_long, mostly, skip, tell};
+use crate::support::{beside, mostly, skip, tell};
 
 /// So many rules that match nothing, one after the other, ahead of the path's own.
 fn rules(chain: &str, each: impl Fn(usize) -> String, count: usize) -> String {
@@ -78,7 +78,7 @@ fn profiled(room: &Room, name: &str, load: &str) -> (f64, f64, String, Vec<Strin
 
 #[test]
 fn a_slow_rule_is_named_by_the_profile() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     if let Err(error) = hopyard::lab::path("bridge-nat").unwrap().available() {
         skip("bridge-nat", false, &hopyard::chain(&error));
         return;
@@ -125,7 +125,7 @@ fn a_slow_rule_is_named_by_the_profile() {
 /// if at least four of the eight flows hash to the other CPU: in one block of three. Each block has new ports.
 #[test]
 fn a_full_queue_of_received_packets_is_named() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let room = Room::new();
     let slow = rules(
         "type filter hook prerouting priority raw; policy accept;",

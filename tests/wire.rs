@@ -11,7 +11,7 @@ use hopyard_net::PacketSocket;
 use crate::axes::build;
 use crate::support::cli::run;
 use crate::support::walk::walk;
-use crate::support::{beside, beside_for_long, cell, float, mostly, proved, tell};
+use crate::support::{beside, cell, float, mostly, proved, tell};
 
 /// EtherType of a pause (IEEE 802.3, annex 31B).
 const PAUSE: u16 = 0x8808;
@@ -29,7 +29,7 @@ fn mbit(bytes: u64, m: &Measurement) -> f64 {
 /// By each path that has a wire, both ways, in packets that are cut into frames later and in single ones.
 #[test]
 fn a_wire_that_pauses_keeps_its_rate_both_ways() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     walk("rate=200mbit wire_pause=1ms", |path, peer| {
         if peer != Peer::Far {
             return Ok(());

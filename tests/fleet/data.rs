@@ -50,7 +50,7 @@ fn fleet(site: &Site, name: &str) {
 
 #[test]
 fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     unharmed(|| {
         let site = Site::new(3);
         std::fs::create_dir(site.room.at("fleets")).unwrap();

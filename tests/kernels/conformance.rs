@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::cli::PROGRAM;
 use crate::support::kernels::backported_kernel;
 use crate::support::walk::{ASKED, has_programs, is_asked_for};
-use crate::support::{SLOWER, beside_for_long, skip, tell};
+use crate::support::{SLOWER, beside, skip, tell};
 
 /// Two tests of every path that this machine may lack, on an emulated CPU.
 const PATIENCE: Duration = Duration::from_secs(580);
@@ -62,7 +62,7 @@ sleep 1000
 
 #[test]
 fn paths_that_this_kernel_lacks_conform_inside_a_guest() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let lacking: Vec<&str> = lab::PATHS
         .iter()
         .filter(|path| path.is_built() && path.available().is_err() && has_programs(**path))

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{PATIENCE, in_guest};
 use crate::support::cli::Running;
 use crate::support::kernels::{backported_kernel, kernel};
-use crate::support::{beside, beside_for_long, tell};
+use crate::support::{beside, tell};
 
 /// The cells of a run in a guest, each of one block.
 fn cells(kernel: &std::path::Path, more: &[&str]) -> Vec<Value> {
@@ -59,7 +59,7 @@ fn netkit_pairs_redirect_large_packets_of_ipv6_inside_a_guest() {
 /// What this machine's kernel has as well: the oldest kernel that is tried has it too.
 #[test]
 fn xdp_and_unix_sockets_work_on_an_older_kernel() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let paths = "veth-xdp,af-xdp";
     let found = cells(
         &kernel(),

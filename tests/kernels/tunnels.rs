@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{PATIENCE, in_guest};
 use crate::support::cli::Running;
 use crate::support::kernels::kernel;
-use crate::support::{beside, beside_for_long, tell};
+use crate::support::{beside, tell};
 
 /// The tunnels and MACsec, what each puts around an IP packet, bytes, and how many of those its own device counts: WireGuard's
 /// counts what it has encrypted, with its header and tag.
@@ -69,7 +69,7 @@ fn samples(out: &Path) -> Vec<(String, Vec<Value>)> {
 /// Every device on the way moves with the traffic: the tunnel's at both ends, and those below it.
 #[test]
 fn tunnels_carry_both_ip_versions_to_both_peers_inside_a_guest() {
-    let _beside = beside_for_long();
+    let _beside = beside();
     let home = tempfile::tempdir().unwrap();
     let plan = [
         "--loads",

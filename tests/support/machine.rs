@@ -26,15 +26,12 @@ struct Machine {
     beside: usize,
     /// Those that wait go before those that want it alone, so that several of them run where there are several.
     waiting_beside: usize,
-    /// Of those, the ones that take long: they go first, so that none is left at the end with nothing beside it.
-    waiting_long: usize,
 }
 
 static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     alone: false,
     beside: 0,
     waiting_beside: 0,
-    waiting_long: 0,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -66,24 +63,10 @@ pub(crate) fn alone() -> Alone {
 }
 
 pub(crate) fn beside() -> Beside {
-    place(|m| m.waiting_long == 0)
-}
-
-/// The same for a test that takes most of a minute.
-pub(crate) fn beside_for_long() -> Beside {
-    machine().waiting_long += 1;
-    let place = place(|_| true);
-    machine().waiting_long -= 1;
-    CHANGED.notify_all();
-    place
-}
-
-fn place(is_my_turn: impl Fn(&Machine) -> bool) -> Beside {
     need_root();
     let mut machine = machine();
     machine.waiting_beside += 1;
-    let is_taken = |m: &Machine| m.alone || m.beside >= BESIDE || !is_my_turn(m);
-    let mut machine = wait_while(machine, is_taken);
+    let mut machine = wait_while(machine, |m| m.alone || m.beside >= BESIDE);
     machine.waiting_beside -= 1;
     machine.beside += 1;
     Beside(Instant::now())

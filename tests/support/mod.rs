@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use apart::apart;
 pub(crate) use chance::{mostly, unless_disturbed};
-pub(crate) use machine::{alone, beside, beside_for_long};
+pub(crate) use machine::{alone, beside};
 pub(crate) use skip::{skip, skip_part};
 
 use hopyard::lab::Lab;
