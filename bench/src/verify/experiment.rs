@@ -69,15 +69,21 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// For what the time given did not reach.
-    pub(crate) fn not_measured(id: &'static str, what: String) -> Self {
+    /// A row that has a verdict and nothing else.
+    pub(crate) fn without_figures(id: &'static str, what: String, verdict: Verdict) -> Self {
         Self {
             id,
             what,
             promised: String::new(),
             seen: String::new(),
-            verdict: Verdict::CannotRun("no table was measured in the time".to_owned()),
+            verdict,
         }
+    }
+
+    /// A part of an experiment for which there was no time.
+    pub(crate) fn not_measured(id: &'static str, what: String) -> Self {
+        let why = "no table was measured in the time given".to_owned();
+        Self::without_figures(id, what, Verdict::Failed(why))
     }
 }
 

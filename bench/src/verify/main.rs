@@ -129,22 +129,15 @@ fn verify(cli: &Cli) -> Result<ExitCode, Failure> {
 /// Rows of one experiment; `None` if the user wants to stop.
 fn run(experiment: &dyn Experiment, bench: &Bench) -> Option<Vec<Row>> {
     hopyard::note(format_args!("{}: {}", experiment.id(), experiment.title()));
+    let (id, title) = (experiment.id(), experiment.title().to_owned());
     let verdict = match experiment.run(bench) {
-        Ok(rows) if rows.is_empty() => {
-            Verdict::CannotRun("no table was measured in the time".to_owned())
-        }
+        Ok(rows) if rows.is_empty() => return Some(vec![Row::not_measured(id, title)]),
         Ok(rows) => return Some(rows),
         Err(failure) if failure.is_interrupt() => return None,
         Err(failure) if failure.is_unsupported() => Verdict::CannotRun(hopyard::chain(&failure)),
         Err(failure) => Verdict::Failed(hopyard::chain(&failure)),
     };
-    Some(vec![Row {
-        id: experiment.id(),
-        what: experiment.title().to_owned(),
-        promised: String::new(),
-        seen: String::new(),
-        verdict,
-    }])
+    Some(vec![Row::without_figures(id, title, verdict)])
 }
 
 fn choose(only: &[String]) -> Result<Vec<&'static dyn Experiment>, Failure> {

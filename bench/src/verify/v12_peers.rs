@@ -91,13 +91,11 @@ impl Experiment for Peers {
         for (program, cell) in [(&IPERF3, &bulk), (&SOCKPERF, &exchange)] {
             match side_by_side(bench, program, cell) {
                 Ok(row) => rows.push(row),
-                Err(failure) if failure.is_unsupported() => rows.push(Row {
-                    id: "V12",
-                    what: format!("{cell} against {}", program.name),
-                    promised: String::new(),
-                    seen: String::new(),
-                    verdict: Verdict::CannotRun(hopyard::chain(&failure)),
-                }),
+                Err(failure) if failure.is_unsupported() => rows.push(Row::without_figures(
+                    "V12",
+                    format!("{cell} against {}", program.name),
+                    Verdict::CannotRun(hopyard::chain(&failure)),
+                )),
                 Err(failure) => return Err(failure),
             }
         }
@@ -106,8 +104,7 @@ impl Experiment for Peers {
 }
 
 fn side_by_side(bench: &Bench, program: &Program, cell: &Cell) -> Result<Row, Failure> {
-    // About as the other tools: iperf3 after one second, for one second. A younger flow has less in flight and more of it in the
-    // cache.
+    // As iperf3: after one second, for one second. A younger flow has less in flight and more of it in the cache.
     let sampler = bench.sampler(1000, 1000)?;
     let mut rng = bench.rng(12);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -117,7 +114,7 @@ fn side_by_side(bench: &Bench, program: &Program, cell: &Cell) -> Result<Row, Fa
         order.shuffle(&mut rng);
         for own in order {
             if own {
-                // Disturbed or not, as the other one.
+                // Not repeated if disturbed, because the other program is not either.
                 let m = measure(&sampler, cell, 0.0)?;
                 let factor = if cell.load.is_stream() { 8.0 } else { 1.0 };
                 ours.push(factor * cells::throughput(cell.load, &m));

@@ -2,8 +2,8 @@
 //!
 //! A sender that keeps a little below the wire's rate by itself sends in the same bursts, and rests as long, whatever the wire is. So what
 //! a packet costs over a wire that pauses, over what it costs over a wire without a shaper, is what the shaper costs. A shaper that holds
-//! back each frame is beside it. Each is compared with the sender alone by turns. Then a sender that leaves the rate to the wire: it is woken otherwise than one that sleeps, so the
-//! two are stated, and nothing is promised. Devices without offloads, as in 2007: each frame is by itself.
+//! back each frame is measured too, and a sender that leaves the rate to the wire. It is woken otherwise than one that sleeps, so both are
+//! stated, and nothing is promised. Each takes turns with a sender over a wire without a shaper. Devices without offloads, as in 2007: each frame is by itself.
 
 use hopyard::measure::Sampler;
 use hopyard::model::{Cell, LoadKind, Outcome, Peer, Placement, Rate, Switch};

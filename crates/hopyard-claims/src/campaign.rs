@@ -79,9 +79,9 @@ impl Next {
     }
 }
 
-/// The share of each plan in a time for all: what it takes to decide anything, where there is as much for each, and of the rest by the
-/// number of claims that it judges; what a plan does not take the others have more. Where there is more than all take, each has more
-/// than it takes, as blocks of which the hypervisor took time are measured twice.
+/// Shares a time among plans. Each first gets the least that it takes to decide anything, if there is enough for all; the rest is shared
+/// by the number of claims that plans judge, and none gets more than it wants. If there is more time than all want, each gets more,
+/// because blocks that the hypervisor disturbed are measured twice.
 #[must_use]
 pub fn shares(plans: &[Wants], time: Duration) -> Vec<Duration> {
     let most: Vec<Duration> = plans.iter().map(|plan| plan.most).collect();

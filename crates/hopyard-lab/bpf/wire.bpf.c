@@ -23,8 +23,9 @@
 
 /* The verifier wants an end. What is left over is for the next frame. */
 #define MOST_PAUSES 64
-/* So long must nobody have waited, ns, where the last that did may be on another CPU's queue yet. */
+/* After this time, ns, a frame that another CPU took off the side way has left that CPU's queue, and cannot be overtaken. */
 #define SETTLED 200000
+
 /* Bytes of frames that are worth a pause. */
 const volatile __s64 batch_bytes = 0;
 /* What a byte takes at the rate, ns / 2^20. */
@@ -83,7 +84,7 @@ static __always_inline int is_free(__s64 now)
 	return last_cpu == bpf_get_smp_processor_id() || now - last_out > SETTLED;
 }
 
-/* Takes note that a frame passes at once, as one does that nobody is ahead of; false where it would be too far ahead. */
+/* Counts a frame that passes at once; false if it has to wait. A frame may be of any length if those before it are paid for. */
 static __always_inline int passes(__s64 now, __s64 bytes)
 {
 	for (int tries = 0; tries < 4; tries++) {
@@ -98,12 +99,12 @@ static __always_inline int passes(__s64 now, __s64 bytes)
 	return 1;
 }
 
-/* The first on the side way pays for those that passed ahead of it, and for pauses that will not wait. */
+/* Before the first frame on the side way go the pauses of those that passed at once, and as many as the queueing discipline lets pass. */
 static __always_inline void begin_to_wait(__s64 now)
 {
 	__s64 before = last_out, ahead = until - now, ns;
 
-	/* Another CPU has the first. */
+	/* Another CPU's frame was the first. */
 	if (__sync_val_compare_and_swap(&last_out, before, now) != before)
 		return;
 	ns = (ahead > 0 ? ahead : 0) + saved(now);
@@ -131,7 +132,7 @@ int hopyard_wire_out(struct __sk_buff *skb)
 	return bpf_redirect(side_ifindex, 0);
 }
 
-/* With the number of frames that entered ahead of it. */
+/* A pause carries the number of frames that entered ahead of it. */
 static __always_inline int become_pause(struct __sk_buff *skb)
 {
 	__s64 ahead_of_it = entered;
@@ -164,7 +165,7 @@ static __always_inline int pause(struct __sk_buff *skb)
 	return !refused;
 }
 
-/* What enters the side way; nothing that others send by it. */
+/* What enters the side way. What the kernel itself sends there (MLD) is dropped. */
 SEC("classifier")
 int hopyard_side_in(struct __sk_buff *skb)
 {
@@ -190,7 +191,7 @@ int hopyard_side_in(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-/* What comes out of it. Frames that were lost within it are known when the next pause comes out. */
+/* What comes out of it. The next pause tells how many frames were lost within it. */
 SEC("classifier")
 int hopyard_side_out(struct __sk_buff *skb)
 {
@@ -207,7 +208,7 @@ int hopyard_side_out(struct __sk_buff *skb)
 			came_out = ahead_of_it;
 		return TC_ACT_SHOT;
 	}
-	/* The last one leaves what is owed to those that pass at once. */
+	/* After the last one, those that pass at once wait for what is still owed. */
 	if (__sync_fetch_and_add(&came_out, 1) + 1 >= entered) {
 		__s64 paid = last_pause - saved_then + time_of(owed);
 

@@ -13,7 +13,7 @@ pub(super) const FAR_END: &str = "far0";
 /// Axes whose settings a card would keep after the lab has given it back.
 const KEPT_BY_CARDS: [&str; 5] = ["gso_max", "napi", "rfs", "rps", "xps"];
 
-/// A device that stands beside the wire and has what waits for it ([`pauses`]): no hop, whatever passes.
+/// Is this one of the devices beside the wire, which frames take that have to wait ([`pauses`])? They are no hops of a path.
 #[must_use]
 pub fn is_beside_the_wire(namespace: &str, device: &str) -> bool {
     [role::HUB, role::FAR].contains(&namespace) && pauses::SIDE.contains(&device)

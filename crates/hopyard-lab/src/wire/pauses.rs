@@ -16,7 +16,7 @@ use crate::{Error, Result};
 
 /// The compiled programs.
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/wire.bpf.o"));
-/// Where what has to wait goes in, and comes out.
+/// The pair of devices beside the wire: frames that have to wait go into the first one and come out of the second.
 pub(super) const SIDE: [&str; 2] = ["pause0", "pause1"];
 /// Large enough for what any wire takes, bytes.
 const MOST_MTU: u32 = 65535;
@@ -57,21 +57,14 @@ pub(super) fn shape(handle: &Handle, device: &str, rate_bps: u64, pause: Duratio
         .override_global("side_ifindex", &handle.index(side_in)?, true)
         .load(OBJECT)
         .map_err(|error| refused(device, error))?;
-    for (device, name, way) in [
-        (side_in, "hopyard_side_in", Way::Out),
-        (side_out, "hopyard_side_out", Way::In),
-        (device, "hopyard_wire_out", Way::Out),
+    for (device, name, side) in [
+        (side_in, "hopyard_side_in", TcAttachType::Egress),
+        (side_out, "hopyard_side_out", TcAttachType::Ingress),
+        (device, "hopyard_wire_out", TcAttachType::Egress),
     ] {
-        attach(handle, &mut object, name, way, device)?;
+        attach(handle, &mut object, name, side, device)?;
     }
     Ok(())
-}
-
-/// Of a device.
-#[derive(Clone, Copy)]
-enum Way {
-    In,
-    Out,
 }
 
 /// Can this host have such a wire?
@@ -98,11 +91,17 @@ pub(crate) fn probe() -> hopyard_net::Result<()> {
 }
 
 /// Attaches a program, which stays as long as its device, at the cheapest hook that the kernel has.
-fn attach(handle: &Handle, object: &mut Ebpf, name: &str, way: Way, device: &str) -> Result<()> {
+fn attach(
+    handle: &Handle,
+    object: &mut Ebpf,
+    name: &str,
+    side: TcAttachType,
+    device: &str,
+) -> Result<()> {
     let program = loaded(object, name).map_err(|error| refused(device, error))?;
-    let hook = match way {
-        Way::In => DeviceHook::TcxIngress,
-        Way::Out => DeviceHook::TcxEgress,
+    let hook = match side {
+        TcAttachType::Ingress => DeviceHook::TcxIngress,
+        _ => DeviceHook::TcxEgress,
     };
     let fd = program.fd().map_err(|error| refused(device, error))?;
     match handle.attach_program(device, fd, hook) {
@@ -111,7 +110,7 @@ fn attach(handle: &Handle, object: &mut Ebpf, name: &str, way: Way, device: &str
         attached => return Ok(attached?),
     }
     handle.add_clsact(device)?;
-    let attached = handle.ns().run(|| classify(program, way, device))?;
+    let attached = handle.ns().run(|| classify(program, side, device))?;
     attached.map_err(|error| refused(device, error))
 }
 
@@ -129,7 +128,7 @@ fn loaded<'a>(
 /// As a filter of `clsact`.
 fn classify(
     program: &mut SchedClassifier,
-    way: Way,
+    side: TcAttachType,
     device: &str,
 ) -> std::result::Result<(), ProgramError> {
     let options = TcAttachOptions::Netlink(NlOptions {
@@ -137,10 +136,6 @@ fn classify(
         handle: TcHandle::new(0, 1),
         classid: None,
     });
-    let side = match way {
-        Way::In => TcAttachType::Ingress,
-        Way::Out => TcAttachType::Egress,
-    };
     let link = program.attach_with_options(device, side, options)?;
     // A link detaches its program when it is dropped.
     std::mem::forget(program.take_link(link)?);

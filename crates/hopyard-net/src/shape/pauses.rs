@@ -18,7 +18,8 @@ use crate::handle::{Handle, refused};
 
 const TCA_STAB_BASE: u16 = 1;
 const TCA_STAB_DATA: u16 = 2;
-/// What the queue holds at most, and at least so many pauses.
+/// What the queue holds at most, and at least so many pauses: whoever puts them there may have to make up for frames that passed ahead
+/// of the first that waits.
 const QUEUE: Duration = Duration::from_millis(15);
 const LEAST_QUEUED: u32 = 4;
 /// Bytes per second beyond which the kernel's rates lose precision (`psched_ratecfg_precompute`).
@@ -30,7 +31,7 @@ const MOST_SCALED: u64 = 1_000_000_000_000;
 pub struct Pauses {
     /// Bytes of frames after which there has to be a pause, so that the rate is kept.
     pub batch_bytes: u32,
-    /// Bytes of pauses that do not wait after a rest, because a timer may be late by half a pause.
+    /// Bytes that a device may send without a pause after it has rested: those of a pause and a half, because a timer may be late.
     pub saved_bytes: u32,
     /// Pauses that the queue holds; a frame that would take another one is to be dropped.
     pub queued: u32,
