@@ -1,7 +1,7 @@
 //! CPU time that is known only between two bounds: which figures disappear, and which stay.
 
 use crate::model::stored::Run;
-use crate::model::{Axes, Measurement, Outcome, Peer, WarningCode};
+use crate::model::{Axes, CpuUse, EndsOn, MachineUse, Measurement, Outcome, Peer, WarningCode};
 use crate::stats::Verdict;
 use crate::testing::{compared, compared_over, measured, push, run};
 use crate::{assess, curves, diff, observations, settled};
@@ -63,7 +63,7 @@ fn readings_that_cannot_be_are_no_figures() {
     }
     let message = warning(&run).unwrap();
     assert!(
-        message.starts_with("5 of 16 samples have no CPU figures"),
+        message.starts_with("5 of 16 samples lack CPU figures"),
         "{message}"
     );
     assert!(
@@ -71,6 +71,48 @@ fn readings_that_cannot_be_are_no_figures() {
         "{message}"
     );
     assert_eq!(warning(&compared(1.0)), None);
+}
+
+#[test]
+fn a_figure_of_one_end_that_is_missing_is_told() {
+    let mut run = compared(1.0);
+    for at in 0..16 {
+        let m = measurement(&mut run, at);
+        m.machines = [EndsOn::Client, EndsOn::Server]
+            .map(|ends| MachineUse {
+                ends,
+                cpu: Some(CpuUse {
+                    busy_ns: m.cpu.busy_ns / 2.0,
+                    ..m.cpu
+                }),
+                unknown: None,
+            })
+            .into();
+    }
+    assert_eq!(warning(&run), None);
+    // As much as others used on the client's machine, in a sample of each cell and one more of the second.
+    for at in [0, 1, 3] {
+        let cpu = measurement(&mut run, at).machines[0].cpu.as_mut().unwrap();
+        cpu.foreign_ns = cpu.busy_ns;
+    }
+    let report = assess(&run);
+    for (cell, missing) in report.cells.iter().zip([1, 2]) {
+        for (name, missing) in [
+            ("cpu_ns_per_byte", 0),
+            ("client_cpu_ns_per_byte", missing),
+            ("client_busy_cores", missing),
+            ("server_cpu_ns_per_byte", 0),
+        ] {
+            let n = cell.estimates[name].n;
+            assert_eq!(n, 8 - missing, "{} {name}", cell.path);
+        }
+    }
+    let message = warning(&run).unwrap();
+    assert!(
+        message.starts_with("3 of 16 samples lack CPU figures")
+            && message.contains("in 3 those of one end"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{measurements, percent};
 use crate::cells::CLOSURE;
 use crate::model::stored::Run;
-use crate::model::{CellReport, CpuAccounting, Measurement, RunSummary, Sample};
+use crate::model::{CellReport, CpuAccounting, CpuTolerance, Measurement, RunSummary, Sample};
 
 /// Foreign CPU above this share of the machine gets a warning.
 const FOREIGN: f64 = 0.02;
@@ -106,19 +106,33 @@ pub(super) fn cpu_unknown(run: &Run, samples: &[&Sample]) -> Option<String> {
             cannot_be.len()
         ));
     }
+    let of_an_end = all.iter().filter(|m| lacks_one_end(m, tolerance)).count();
+    if of_an_end > 0 {
+        causes.push(format!(
+            "in {of_an_end} those of one end are missing: its machine shows no CPU time of the load beside that of others, \
+             less than its own processes used, or bounds more than {} apart",
+            percent(tolerance.0)
+        ));
+    }
     (!causes.is_empty()).then(|| {
         format!(
-            "{} of {} samples have no CPU figures, only their others count: {}.{}",
-            elsewhere + apart.len() + cannot_be.len(),
+            "{} of {} samples lack CPU figures, only their others count: {}.{}",
+            elsewhere + apart.len() + cannot_be.len() + of_an_end,
             all.len(),
             causes.join("; "),
-            if apart.is_empty() && cannot_be.is_empty() {
+            if apart.is_empty() && cannot_be.is_empty() && of_an_end == 0 {
                 ""
             } else {
                 " A quieter machine helps, or more blocks."
             }
         )
     })
+}
+
+/// Is the CPU time of both ends together known, but not that of each?
+fn lacks_one_end(m: &Measurement, tolerance: CpuTolerance) -> bool {
+    let mut each = m.machines.iter().filter_map(|machine| machine.cpu.as_ref());
+    m.cpu.net_ns(tolerance).is_some() && each.any(|cpu| cpu.net_ns(tolerance).is_none())
 }
 
 pub(super) fn missed_windows(samples: &[&Sample]) -> Option<String> {
