@@ -155,7 +155,23 @@ fn what_a_burst_of_others_work_failed_runs_again_and_is_told() {
 }
 
 #[test]
-fn what_fails_twice_or_with_many_others_has_failed() {
+fn what_fails_once_more_has_a_third_try() {
+    let first = "[ -e $(dirname $0)/tried-$name ] && told=ok || told=FAILED; \
+                 touch $(dirname $0)/tried-$name; echo \"test $name ... $told\"; [ $told = ok ] && exit 0";
+    let cargo = noisy("lab", 2, "N ... ok").replacen("echo \"test $name ... ok\"", first, 1);
+    let (status, printed) = unit(&cargo);
+    assert_eq!(status, Some(0), "{printed}");
+    for told in [
+        "failed once and run again",
+        "failed twice and run again",
+        "passed again alone: lab::a::1\n",
+    ] {
+        assert!(printed.contains(told), "{told}: {printed}");
+    }
+}
+
+#[test]
+fn what_fails_thrice_or_with_many_others_has_failed() {
     let (status, printed) = unit(&noisy("lab", 2, "N ... FAILED"));
     assert_eq!(status, Some(101), "{printed}");
     assert_eq!(
