@@ -136,14 +136,14 @@ fn paths_are_built_on_the_cards_of_two_machines_and_the_cards_come_back_as_they_
         let before = [site.state(&site.here), site.state(&site.there)];
         let paths = [
             "--paths",
-            "native,bridge,macvlan,vxlan,direct",
+            "native,veth-route,bridge,macvlan,vxlan,direct",
             "--loads",
             "tcp_rr,tcp_stream",
         ];
         let said = site.run(&[&paths[..], &BRIEF].concat());
         let report = said.json();
         let cells = report["cells"].as_array().unwrap();
-        assert_eq!(cells.len(), 10, "{said}");
+        assert_eq!(cells.len(), 12, "{said}");
         for cell in cells {
             let name = format!("{} {}", cell["path"], cell["load"]);
             assert_eq!(cell["status"], "ok", "{name}: {cell:#}");
@@ -170,6 +170,51 @@ fn paths_are_built_on_the_cards_of_two_machines_and_the_cards_come_back_as_they_
         said.exits(0);
         assert_eq!(before, [site.state(&site.here), site.state(&site.there)]);
         assert!(!std::path::Path::new("/run/hopyard-cards").exists());
+    });
+}
+
+/// The reports whose authors had two machines. Their plans make a wire; here the cable is it.
+#[test]
+fn plans_of_reports_run_on_two_machines_and_stand_beside_their_figures() {
+    apart(|| {
+        for (plan, paths, published) in [
+            (
+                "netns-macvlan-2007",
+                &["native", "veth-route", "macvlan"][..],
+                "STREAM",
+            ),
+            (
+                "netback-direct-2006",
+                &["bridge-nf", "bridge", "direct"],
+                "netback switching",
+            ),
+        ] {
+            let site = Site::new();
+            // The far end brings it up, and down again.
+            site.at(&site.there, "ip link set eth0 down");
+            let before = [site.state(&site.here), site.state(&site.there)];
+            let said = site.run(&[&[plan], &BRIEF[..]].concat());
+            said.says(&["the plan's wire is the cable: rate=1gbit and wire_pause=2ms left out"]);
+            let report = said.json();
+            let cells = report["cells"].as_array().unwrap();
+            for path in paths {
+                assert!(
+                    cells.iter().any(|cell| cell["path"] == *path),
+                    "{path}: {said}"
+                );
+            }
+            for cell in cells {
+                assert_eq!(cell["status"], "ok", "{cell:#}");
+                assert_eq!(cell["peer"], "far", "{cell:#}");
+                assert_eq!(cell["way"]["proved"], true, "{cell:#}");
+                assert_eq!(cell["axes"]["rate"], Value::Null, "{cell:#}");
+            }
+            said.exits(0);
+            let shown =
+                Running::start(hopyard(&["report", &site.room.name("run"), "--published"])).wait();
+            shown.exits(0).prints(&[published]);
+            assert_eq!(before, [site.state(&site.here), site.state(&site.there)]);
+        }
     });
 }
 

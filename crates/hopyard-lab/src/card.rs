@@ -57,7 +57,8 @@ struct Record {
     offloads: BTreeMap<String, bool>,
 }
 
-/// Takes a card of the namespace that this process is in, and brings it up as `within` in that of the lab.
+/// Takes a card of the namespace that this process is in, and brings it up as `within` in that of the lab. There is a carrier only
+/// once both ends are up ([`wait_for_carrier`]).
 pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32) -> Result<Card> {
     let home = Handle::here()?;
     check(&home, card)?;
@@ -96,8 +97,7 @@ pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32
             into.rename(card, within)?;
         }
         into.set_mtu(within, mtu)?;
-        into.set_up(within)?;
-        wait_for_carrier(into, card, within)
+        Ok(into.set_up(within)?)
     });
     match made {
         Ok(()) => Ok(taken),
@@ -170,7 +170,8 @@ fn check(home: &Handle, card: &str) -> Result<()> {
     Ok(())
 }
 
-fn wait_for_carrier(handle: &Handle, card: &str, within: &str) -> Result<()> {
+/// Waits until the card `card`, which is called `within`, has a carrier.
+pub(super) fn wait_for_carrier(handle: &Handle, card: &str, within: &str) -> Result<()> {
     let deadline = Instant::now() + CARRIER;
     while !handle.settle(within)? {
         if crate::signals::interrupted() {

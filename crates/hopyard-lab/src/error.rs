@@ -334,7 +334,7 @@ pub enum Error {
     },
     /// A path that has no far end on another machine.
     #[error(
-        "path `{path}` cannot be built over a real cable: choose native, bridge, bridge-nf, macvlan, ipvlan, vxlan or direct"
+        "path `{path}` cannot be built over a real cable: choose native, veth-route, vrf, bridge, bridge-nf, macvlan, ipvlan, vxlan or direct"
     )]
     NoCable {
         /// The path.

@@ -17,7 +17,7 @@ use super::card::{self, Card};
 use super::endpoints::Prefix;
 use super::part::{Part, Undone};
 use super::topology::{Addresses, role};
-use super::wire::FAR_END;
+use super::wire::{FAR_END, UPLINK};
 use super::{Builder, Error, LabId, Result};
 use crate::bounded::lines_as_they_come;
 
@@ -39,8 +39,20 @@ pub(super) struct Order {
     mtu: u32,
     /// Addresses of the card with their prefixes.
     addresses: Vec<(IpAddr, u8)>,
+    /// What else it has there.
+    beside: Beside,
+}
+
+/// What the far end has beside its addresses.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Beside {
+    /// Nothing: the near end is on its own network.
+    Nothing,
+    /// Routers, one for each IP version, for all that is not on the cable.
+    Routers(Vec<IpAddr>),
     /// A tunnel over it.
-    vxlan: Option<Vxlan>,
+    Vxlan(Vxlan),
 }
 
 /// The far end of a tunnel.
@@ -64,7 +76,7 @@ pub(crate) struct Vxlan {
 }
 
 /// The version of [`Order`].
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What was made.
 #[derive(Debug, Serialize, Deserialize)]
@@ -126,27 +138,17 @@ fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
         .ok_or_else(|| Error::Kept("no namespace was made".to_owned()))?;
     let mut taken = card::take(LabId::next(), card, &space, FAR_END, order.mtu)?;
     let furnished: Result<()> = (|| {
+        card::wait_for_carrier(&space, card, FAR_END)?;
         for (address, prefix) in &order.addresses {
             space.add_address(FAR_END, *address, *prefix)?;
         }
-        if let Some(tunnel) = &order.vxlan {
-            let kind = LinkKind::Vxlan {
-                vni: tunnel.vni,
-                local: tunnel.local,
-                remote: tunnel.remote,
-                port: tunnel.port,
-                lower: None,
-            };
-            space.add_link(&NewLink {
-                mtu: Some(tunnel.mtu),
-                up: true,
-                ..NewLink::new(&tunnel.device, kind)
-            })?;
-            for (address, prefix) in &tunnel.addresses {
-                space.add_address(&tunnel.device, *address, *prefix)?;
-            }
+        match &order.beside {
+            Beside::Nothing => Ok(()),
+            Beside::Routers(routers) => routers
+                .iter()
+                .try_for_each(|router| Ok(space.add_route(None, Some(*router), None)?)),
+            Beside::Vxlan(tunnel) => make_tunnel(&space, tunnel),
         }
-        Ok(())
     })();
     match furnished {
         Ok(()) => Ok((taken, space)),
@@ -157,6 +159,25 @@ fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
             Err(error)
         }
     }
+}
+
+fn make_tunnel(space: &Handle, tunnel: &Vxlan) -> Result<()> {
+    let kind = LinkKind::Vxlan {
+        vni: tunnel.vni,
+        local: tunnel.local,
+        remote: tunnel.remote,
+        port: tunnel.port,
+        lower: None,
+    };
+    space.add_link(&NewLink {
+        mtu: Some(tunnel.mtu),
+        up: true,
+        ..NewLink::new(&tunnel.device, kind)
+    })?;
+    for (address, prefix) in &tunnel.addresses {
+        space.add_address(&tunnel.device, *address, *prefix)?;
+    }
+    Ok(())
 }
 
 /// The far machine as a part of a lab here.
@@ -270,8 +291,8 @@ impl Builder {
         self.endpoints.as_ref().is_some_and(|e| e.uplink.is_some())
     }
 
-    /// Has the far machine give its card these addresses, and a tunnel over it.
-    pub(super) fn make_far_end(&mut self, outer: Addresses, vxlan: Option<Vxlan>) -> Result<()> {
+    /// Has the far machine give its card these addresses, and what goes with them.
+    pub(super) fn make_far_end(&mut self, outer: Addresses, beside: Beside) -> Result<()> {
         let Some((prefix, uplink)) = self
             .endpoints
             .as_ref()
@@ -283,17 +304,19 @@ impl Builder {
             version: VERSION,
             mtu: self.mtu(),
             addresses: outer.with_prefixes().into(),
-            vxlan,
+            beside,
         };
         let far = FarMachine::start(&prefix, &uplink.far_card, &order)?;
         self.push(far);
-        Ok(())
+        card::wait_for_carrier(self.space(role::HUB)?, &uplink.card, UPLINK)
     }
 }
 
-/// Paths whose far end is the card alone, or a tunnel that an [`Order`] has.
-const OVER_A_CABLE: [&str; 7] = [
+/// Paths whose far end is the card alone, or has what an [`Order`] can ask for.
+const OVER_A_CABLE: [&str; 9] = [
     "native",
+    "veth-route",
+    "vrf",
     "bridge",
     "bridge-nf",
     "macvlan",

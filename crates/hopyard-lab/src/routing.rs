@@ -2,7 +2,7 @@
 
 use super::builder::ETH;
 use super::topology::{Endpoint, host, role};
-use super::wire::{FAR_END, UPLINK};
+use super::wire::UPLINK;
 use super::{Builder, Client, Result, Subnet, Topology};
 use crate::model::{Hop, Peer};
 
@@ -54,21 +54,25 @@ impl Builder {
         domain: Option<&str>,
         way: &mut Vec<Hop>,
     ) -> Result<(Endpoint, &'static str)> {
-        let (other, device, hub_side, subnet, number) = match peer {
-            Peer::Far => {
-                self.wire()?;
-                (role::FAR, FAR_END, UPLINK, Subnet::WIRE, host::FAR)
-            }
-            _ => {
-                self.veth((role::B, ETH), (role::HUB, SIDE_B))?;
-                (role::B, ETH, SIDE_B, Subnet::SIDE_B, host::B)
-            }
+        let (hub_side, subnet) = if peer == Peer::Far {
+            self.wire()?;
+            (UPLINK, Subnet::WIRE)
+        } else {
+            self.veth((role::B, ETH), (role::HUB, SIDE_B))?;
+            (SIDE_B, Subnet::SIDE_B)
         };
+        let hub = subnet.host(host::HUB);
         self.join_domain(hub_side, domain)?;
-        self.address(role::HUB, hub_side, subnet.host(host::HUB))?;
-        let server = self.endpoint(other, device, subnet.host(number))?;
-        self.default_route(other, subnet.host(host::HUB))?;
-        way.extend([Hop::tx(role::HUB, hub_side), Hop::rx(other, device)]);
+        self.address(role::HUB, hub_side, hub)?;
+        let server = if peer == Peer::Far {
+            self.far_end_behind(hub, subnet)?
+        } else {
+            let server = self.endpoint(role::B, ETH, subnet.host(host::B))?;
+            self.default_route(role::B, hub)?;
+            server
+        };
+        way.push(Hop::tx(role::HUB, hub_side));
+        way.push(Hop::rx(server.role, &server.device));
         Ok((server, hub_side))
     }
 

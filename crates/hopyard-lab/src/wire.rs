@@ -2,7 +2,8 @@
 
 pub(super) mod pauses;
 
-use super::topology::{Endpoint, Subnet, Topology, host, role};
+use super::far::Beside;
+use super::topology::{Addresses, Endpoint, Subnet, Topology, host, role};
 use super::{Builder, Error, Result, card};
 use crate::model::{FlowControl, Hop, LinkEnd, Rate, axis};
 
@@ -99,10 +100,27 @@ impl Builder {
     /// The kernel refused.
     pub(crate) fn far_end(&mut self, subnet: Subnet, way: &mut Vec<Hop>) -> Result<Endpoint> {
         way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+        let own = subnet.host(host::FAR);
         if self.has_real_wire() {
-            self.make_far_end(subnet.host(host::FAR), None)?;
-            return Ok(Endpoint::new(role::FAR, FAR_END, subnet.host(host::FAR)));
+            self.make_far_end(own, Beside::Nothing)?;
+            return Ok(Endpoint::new(role::FAR, FAR_END, own));
         }
-        self.endpoint(role::FAR, FAR_END, subnet.host(host::FAR))
+        self.endpoint(role::FAR, FAR_END, own)
+    }
+
+    /// The same on a network of its own, behind a router at the hub's end.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(crate) fn far_end_behind(&mut self, router: Addresses, subnet: Subnet) -> Result<Endpoint> {
+        let own = subnet.host(host::FAR);
+        if self.has_real_wire() {
+            let routers = router.alone().map(|(router, _)| router);
+            self.make_far_end(own, Beside::Routers(routers.into()))?;
+            return Ok(Endpoint::new(role::FAR, FAR_END, own));
+        }
+        let far = self.endpoint(role::FAR, FAR_END, own)?;
+        self.default_route(role::FAR, router)?;
+        Ok(far)
     }
 }

@@ -5,7 +5,7 @@
 use hopyard_net::LinkKind;
 
 use crate::builder::ETH;
-use crate::far::Vxlan;
+use crate::far::{Beside, Vxlan};
 use crate::model::{Hop, Peer, Switch};
 use crate::topology::{Addresses, host, role};
 use crate::wire::{FAR_END, UPLINK};
@@ -131,7 +131,7 @@ impl Tunnel {
             mtu: inside,
             addresses: addresses.with_prefixes().into(),
         };
-        lab.make_far_end(far.outer(), Some(tunnel))?;
+        lab.make_far_end(far.outer(), Beside::Vxlan(tunnel))?;
         Ok(Topology {
             client: lab.endpoint(near.role, self.device, Subnet::LAN.host(host::A))?,
             server: Endpoint::new(far.role, self.device, addresses),

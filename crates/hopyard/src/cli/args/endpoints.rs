@@ -1,5 +1,6 @@
 //! `--client`, `--server`, `--server-address`; `--uplink`, `--far`, `--far-uplink`.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use clap::Args as ClapArgs;
@@ -8,6 +9,9 @@ use crate::cli::Failure;
 use crate::lab::{self, Endpoints, NoPrefix, Prefix, Uplink};
 use crate::model::Peer;
 use crate::plan::{Part, Paths, Plan};
+
+/// What a plan says of a wire that hopyard makes, and a cable has by itself.
+const OF_A_MADE_WIRE: [&str; 2] = ["rate", "wire_pause"];
 
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct EndpointArgs {
@@ -80,19 +84,36 @@ impl EndpointArgs {
         }
     }
 
-    /// Puts them into a plan.
+    /// Puts them into a plan, of whose axes these were set on the command line.
     ///
     /// # Errors
     /// One is missing, or no path of the plan uses them.
-    pub(in crate::cli) fn apply(&self, plan: &mut Plan) -> Result<(), Failure> {
+    pub(in crate::cli) fn apply(
+        &self,
+        plan: &mut Plan,
+        asked: &[(String, Vec<String>)],
+    ) -> Result<(), Failure> {
         let is_given =
             self.client.is_some() || self.server.is_some() || self.server_address.is_some();
         plan.endpoints = self.endpoints(plan.endpoints.as_ref())?;
         if self.uplink.is_some() {
             // One lab at a time has the card.
             plan.turns = false;
+            let is_of_the_plan = |axis: &str| !asked.iter().any(|(name, _)| name == axis);
+            let mut left_out = BTreeSet::new();
             for part in &mut plan.parts {
                 part.peers = vec![Peer::Far];
+                let wire = part.set.extract_if(.., |(axis, _)| {
+                    OF_A_MADE_WIRE.contains(&axis.as_str()) && is_of_the_plan(axis)
+                });
+                left_out.extend(wire.map(|(axis, values)| format!("{axis}={}", values.join(","))));
+            }
+            if !left_out.is_empty() {
+                let left_out: Vec<String> = left_out.into_iter().collect();
+                crate::note(format_args!(
+                    "the plan's wire is the cable: {} left out",
+                    left_out.join(" and ")
+                ));
             }
             return Ok(());
         }
