@@ -5,6 +5,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::moderated::moderated;
 use super::synthetic::normal;
 use super::verdict::{Comparison, Verdict, compare, judge};
 
@@ -86,7 +87,8 @@ pub fn simulate_power(setup: Setup, slowdown: f64, margin: f64, runs: usize, see
     counts
 }
 
-/// One table: costs of all cells in all blocks, each cell but the base compared with the base.
+/// One table: costs of all cells in all blocks, each cell but the base compared with the base, with the scatter that they
+/// share, as the comparisons of a run.
 fn table(setup: Setup, slowdown: f64, rng: &mut ChaCha8Rng) -> Vec<Comparison> {
     let mut costs = vec![vec![0.0; setup.blocks]; setup.cells];
     for (age, (cell, block)) in schedule(setup, rng).into_iter().enumerate() {
@@ -101,10 +103,11 @@ fn table(setup: Setup, slowdown: f64, rng: &mut ChaCha8Rng) -> Vec<Comparison> {
     let Some((base, others)) = costs.split_first() else {
         return Vec::new();
     };
-    others
-        .iter()
+    let compared = others.iter();
+    let compared: Vec<Comparison> = compared
         .filter_map(|cell| compare(cell, base, CONFIDENCE))
-        .collect()
+        .collect();
+    moderated(&compared)
 }
 
 /// (cell, block) in the order they are run.
