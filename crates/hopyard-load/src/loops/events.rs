@@ -56,10 +56,6 @@ pub(super) static TRANSACTIONS_BY_EPOLL: Transactions = Transactions(Waiter::Epo
 pub(super) static TRANSACTIONS_BY_URING: Transactions = Transactions(Waiter::Uring);
 
 impl Loops for Streams {
-    fn check(&self, _: &LoadSpec) -> Result<(), String> {
-        Ok(())
-    }
-
     fn share_threads(&self) -> bool {
         true
     }
@@ -96,10 +92,6 @@ impl Loops for Streams {
 }
 
 impl Loops for Transactions {
-    fn check(&self, _: &LoadSpec) -> Result<(), String> {
-        Ok(())
-    }
-
     /// What an event loop is for. The time of a transaction holds the work on the others of its thread.
     fn share_threads(&self) -> bool {
         true

@@ -57,10 +57,6 @@ impl Loops for Segments {
         set
     }
 
-    fn check(&self, _: &LoadSpec) -> Result<(), String> {
-        Ok(())
-    }
-
     fn share_threads(&self) -> bool {
         true
     }

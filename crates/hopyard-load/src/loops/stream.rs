@@ -15,10 +15,6 @@ use crate::spec::{LoadSpec, MOST_MESSAGE};
 pub(super) struct Streams;
 
 impl Loops for Streams {
-    fn check(&self, _: &LoadSpec) -> Result<(), String> {
-        Ok(())
-    }
-
     fn share_threads(&self) -> bool {
         true
     }

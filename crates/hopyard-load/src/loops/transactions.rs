@@ -12,10 +12,6 @@ use crate::spec::LoadSpec;
 pub(super) struct Transactions;
 
 impl Loops for Transactions {
-    fn check(&self, _: &LoadSpec) -> Result<(), String> {
-        Ok(())
-    }
-
     /// In turns, the time of a transaction would hold the work on those of others.
     fn share_threads(&self) -> bool {
         false
