@@ -9,28 +9,20 @@ use super::picture::Picture;
 use super::print::Print;
 use super::spec::Here;
 
+/// Files of the folder `published` by these names: (name, text).
+macro_rules! reports {
+    ($($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../../../published/", $name, ".toml")))),+]
+    };
+}
+
 /// Every report, by its name.
-const FILES: [(&str, &str); 5] = [
-    (
-        "netns-macvlan-2007",
-        include_str!("../../../../published/netns-macvlan-2007.toml"),
-    ),
-    (
-        "multiqueue-tap-2011",
-        include_str!("../../../../published/multiqueue-tap-2011.toml"),
-    ),
-    (
-        "namespace-switching-2014",
-        include_str!("../../../../published/namespace-switching-2014.toml"),
-    ),
-    (
-        "netback-direct-2006",
-        include_str!("../../../../published/netback-direct-2006.toml"),
-    ),
-    (
-        "planetlab-containers-2007",
-        include_str!("../../../../published/planetlab-containers-2007.toml"),
-    ),
+const FILES: [(&str, &str); 5] = reports![
+    "netns-macvlan-2007",
+    "multiqueue-tap-2011",
+    "namespace-switching-2014",
+    "netback-direct-2006",
+    "planetlab-containers-2007",
 ];
 
 /// An error in a file.

@@ -197,113 +197,45 @@ impl Paths {
     }
 }
 
+/// Files of the folder `plans` by these names: (file name, text).
+macro_rules! plans {
+    ($($name:literal),+ $(,)?) => {
+        &[$((
+            concat!($name, ".toml"),
+            include_str!(concat!("../../../../plans/", $name, ".toml")),
+        )),+]
+    };
+}
+
 /// The plans of the program: (file name, text).
-pub static PLANS: &[(&str, &str)] = &[
-    ("paths.toml", include_str!("../../../../plans/paths.toml")),
-    (
-        "all-paths.toml",
-        include_str!("../../../../plans/all-paths.toml"),
-    ),
-    (
-        "netback-direct-2006.toml",
-        include_str!("../../../../plans/netback-direct-2006.toml"),
-    ),
-    (
-        "netback-direct-2006-host.toml",
-        include_str!("../../../../plans/netback-direct-2006-host.toml"),
-    ),
-    (
-        "netback-direct-2006-tables.toml",
-        include_str!("../../../../plans/netback-direct-2006-tables.toml"),
-    ),
-    (
-        "netns-macvlan-2007.toml",
-        include_str!("../../../../plans/netns-macvlan-2007.toml"),
-    ),
-    (
-        "netns-macvlan-2007-causes.toml",
-        include_str!("../../../../plans/netns-macvlan-2007-causes.toml"),
-    ),
-    (
-        "namespace-switching-2014.toml",
-        include_str!("../../../../plans/namespace-switching-2014.toml"),
-    ),
-    (
-        "namespace-switching-2014-flags.toml",
-        include_str!("../../../../plans/namespace-switching-2014-flags.toml"),
-    ),
-    (
-        "namespace-switching-2014-placement.toml",
-        include_str!("../../../../plans/namespace-switching-2014-placement.toml"),
-    ),
-    (
-        "direct-switch.toml",
-        include_str!("../../../../plans/direct-switch.toml"),
-    ),
-    (
-        "direct-switch-ports.toml",
-        include_str!("../../../../plans/direct-switch-ports.toml"),
-    ),
-    (
-        "tap-switches.toml",
-        include_str!("../../../../plans/tap-switches.toml"),
-    ),
-    (
-        "services.toml",
-        include_str!("../../../../plans/services.toml"),
-    ),
-    (
-        "local-shortcuts.toml",
-        include_str!("../../../../plans/local-shortcuts.toml"),
-    ),
-    (
-        "encryption.toml",
-        include_str!("../../../../plans/encryption.toml"),
-    ),
-    (
-        "rootless.toml",
-        include_str!("../../../../plans/rootless.toml"),
-    ),
-    (
-        "multiqueue-tap-2011.toml",
-        include_str!("../../../../plans/multiqueue-tap-2011.toml"),
-    ),
-    (
-        "multiqueue-tap-2011-guest.toml",
-        include_str!("../../../../plans/multiqueue-tap-2011-guest.toml"),
-    ),
-    (
-        "multiqueue-tap-2011-tun.toml",
-        include_str!("../../../../plans/multiqueue-tap-2011-tun.toml"),
-    ),
-    (
-        "multiqueue-tap-2011-tuning.toml",
-        include_str!("../../../../plans/multiqueue-tap-2011-tuning.toml"),
-    ),
-    (
-        "planetlab-containers-2007.toml",
-        include_str!("../../../../plans/planetlab-containers-2007.toml"),
-    ),
-    (
-        "planetlab-rotation-2007.toml",
-        include_str!("../../../../plans/planetlab-rotation-2007.toml"),
-    ),
-    (
-        "planetlab-routing-2007.toml",
-        include_str!("../../../../plans/planetlab-routing-2007.toml"),
-    ),
-    (
-        "planetlab-chains-2007.toml",
-        include_str!("../../../../plans/planetlab-chains-2007.toml"),
-    ),
-    (
-        "planetlab-settling-2007.toml",
-        include_str!("../../../../plans/planetlab-settling-2007.toml"),
-    ),
-    (
-        "planetlab-settling-groups-2007.toml",
-        include_str!("../../../../plans/planetlab-settling-groups-2007.toml"),
-    ),
+pub static PLANS: &[(&str, &str)] = plans![
+    "paths",
+    "all-paths",
+    "netback-direct-2006",
+    "netback-direct-2006-host",
+    "netback-direct-2006-tables",
+    "netns-macvlan-2007",
+    "netns-macvlan-2007-causes",
+    "namespace-switching-2014",
+    "namespace-switching-2014-flags",
+    "namespace-switching-2014-placement",
+    "direct-switch",
+    "direct-switch-ports",
+    "tap-switches",
+    "services",
+    "local-shortcuts",
+    "encryption",
+    "rootless",
+    "multiqueue-tap-2011",
+    "multiqueue-tap-2011-guest",
+    "multiqueue-tap-2011-tun",
+    "multiqueue-tap-2011-tuning",
+    "planetlab-containers-2007",
+    "planetlab-rotation-2007",
+    "planetlab-routing-2007",
+    "planetlab-chains-2007",
+    "planetlab-settling-2007",
+    "planetlab-settling-groups-2007",
 ];
 
 /// A plan by its name, or by the name of a TOML file.
