@@ -7,6 +7,7 @@ mod args;
 mod attach;
 mod claims;
 mod command;
+mod counters;
 mod diff;
 mod doctor;
 mod fleet;
@@ -302,7 +303,16 @@ fn write(bytes: &[u8]) -> Result<bool, Failure> {
 }
 
 fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value)
+    json(serde_json::to_string_pretty(value))
+}
+
+/// A document on a line, for programs that follow.
+fn line(value: &impl serde::Serialize) -> Result<String, Failure> {
+    json(serde_json::to_string(value))
+}
+
+fn json(written: serde_json::Result<String>) -> Result<String, Failure> {
+    written
         .map(|text| plain::json(&text).into_owned() + "\n")
         .map_err(|e| Failure {
             status: 3,

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use hopyard_switch::{Counters, PartyStats, Role, ShortcutCounters, Switch};
 use serde::Serialize;
 
-use super::super::{Done, Failure, is_read, pretty, print, table};
+use super::super::counters::{Span, drops, fresh_drops};
+use super::super::{Done, Failure, is_read, line, pretty, print, table};
 use super::shortcut;
 
 /// Interval of `stats --watch`.
@@ -111,13 +112,7 @@ fn stats_text(
         if !watch {
             return pretty(&document);
         }
-        // A document per line, for programs that follow.
-        return serde_json::to_string(&document)
-            .map(|line| crate::plain::json(&line).into_owned() + "\n")
-            .map_err(|e| Failure {
-                status: 3,
-                message: format!("cannot write JSON: {e}"),
-            });
+        return line(&document);
     }
     let heads: &[&str] = if span_s.is_some() {
         &[
@@ -177,30 +172,17 @@ fn totals(party: &PartyStats) -> Vec<String> {
 
 fn rates(party: &PartyStats, before: &Counters, span_s: f64) -> Vec<String> {
     let c = &party.counters;
-    let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / span_s;
-    let mbit = |now, then| format!("{:.1}", rate(now, then) * 8.0 / 1e6);
+    let span = Span(span_s);
     let earlier: BTreeMap<_, _> = before.dropped().collect();
-    let fresh = c.dropped().filter_map(|(reason, count)| {
-        let count = count.saturating_sub(earlier.get(reason).copied().unwrap_or(0));
-        (count > 0).then_some((reason, count))
-    });
+    let fresh = fresh_drops(c.dropped(), |reason| earlier.get(reason).copied());
     vec![
         party.party.clone(),
-        format!("{:.0}", rate(c.rx_packets, before.rx_packets)),
-        mbit(c.rx_bytes, before.rx_bytes),
-        format!("{:.0}", rate(c.tx_packets, before.tx_packets)),
-        mbit(c.tx_bytes, before.tx_bytes),
-        drops(fresh) + &not_given(c.over_rate.saturating_sub(before.over_rate)),
+        span.frames(c.rx_packets, before.rx_packets),
+        span.mbit(c.rx_bytes, before.rx_bytes),
+        span.frames(c.tx_packets, before.tx_packets),
+        span.mbit(c.tx_bytes, before.tx_bytes),
+        fresh + &not_given(c.over_rate.saturating_sub(before.over_rate)),
     ]
-}
-
-fn drops(counts: impl Iterator<Item = (&'static str, u64)>) -> String {
-    let all: Vec<String> = counts.map(|(reason, n)| format!("{reason} {n}")).collect();
-    if all.is_empty() {
-        "-".to_owned()
-    } else {
-        all.join(", ")
-    }
 }
 
 /// Frames to the party that its rate dropped. The senders' drops include them.

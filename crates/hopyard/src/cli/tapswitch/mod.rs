@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 pub(super) use args::TapswitchArgs;
 use args::{Queues, RunArgs, TapswitchCommand};
 
-use super::{Done, Failure, is_read, pretty, print};
+use super::{Done, Failure, is_read, line, pretty, print};
 use crate::signals;
 use crate::tapswitch::{Claim, Document, Error, names, need_free, read};
 
@@ -167,14 +167,4 @@ fn stats(name: &str, json: bool, watch: bool) -> Done {
         last = now;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A document per line, for programs that follow.
-fn line(document: &Document) -> Result<String, Failure> {
-    serde_json::to_string(document)
-        .map(|line| crate::plain::json(&line).into_owned() + "\n")
-        .map_err(|e| Failure {
-            status: 3,
-            message: format!("cannot write JSON: {e}"),
-        })
 }

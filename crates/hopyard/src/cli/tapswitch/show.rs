@@ -1,7 +1,6 @@
 //! Tables of a tap switch.
 
-use std::collections::BTreeMap;
-
+use crate::cli::counters::{Span, drops, fresh_drops};
 use crate::cli::table;
 use crate::tapswitch::{Document, PortDocument};
 
@@ -39,7 +38,7 @@ pub(super) fn what(document: &Document) -> String {
             port.joined.to_string(),
             port.waited.to_string(),
             port.queue_changes.to_string(),
-            drops(&port.drops),
+            drops(dropped(port)),
         ]);
     }
     text += &format!("{table}\n");
@@ -78,7 +77,7 @@ pub(super) fn totals(document: &Document) -> String {
         let counts = [port.rx_frames, port.rx_bytes, port.tx_frames, port.tx_bytes];
         let mut row = vec![port.port.clone()];
         row.extend(counts.map(|count| count.to_string()));
-        row.push(drops(&port.drops));
+        row.push(drops(dropped(port)));
         table.add_row(row);
     }
     format!("{table}\n")
@@ -104,32 +103,17 @@ pub(super) fn rates(now: &Document, before: &Document) -> String {
 }
 
 fn port_rates(now: &PortDocument, before: &PortDocument, span_s: f64) -> Vec<String> {
-    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / span_s;
-    let frames = |now, before| format!("{:.0}", rate(now, before));
-    let mbit = |now, before| format!("{:.1}", rate(now, before) * 8.0 / 1e6);
-    let mut fresh = now.drops.clone();
-    for (reason, count) in &mut fresh {
-        *count = count.saturating_sub(before.drops.get(reason).copied().unwrap_or(0));
-    }
-    fresh.retain(|_, count| *count > 0);
+    let span = Span(span_s);
     vec![
         now.port.clone(),
-        frames(now.rx_frames, before.rx_frames),
-        mbit(now.rx_bytes, before.rx_bytes),
-        frames(now.tx_frames, before.tx_frames),
-        mbit(now.tx_bytes, before.tx_bytes),
-        drops(&fresh),
+        span.frames(now.rx_frames, before.rx_frames),
+        span.mbit(now.rx_bytes, before.rx_bytes),
+        span.frames(now.tx_frames, before.tx_frames),
+        span.mbit(now.tx_bytes, before.tx_bytes),
+        fresh_drops(dropped(now), |reason| before.drops.get(*reason).copied()),
     ]
 }
 
-fn drops(counts: &BTreeMap<String, u64>) -> String {
-    let all: Vec<String> = counts
-        .iter()
-        .map(|(reason, n)| format!("{reason} {n}"))
-        .collect();
-    if all.is_empty() {
-        "-".to_owned()
-    } else {
-        all.join(", ")
-    }
+fn dropped(port: &PortDocument) -> impl Iterator<Item = (&String, u64)> {
+    port.drops.iter().map(|(reason, count)| (reason, *count))
 }
