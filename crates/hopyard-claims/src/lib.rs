@@ -61,28 +61,23 @@ pub use verdict::judge;
 
 use model::UnknownName;
 
-/// The files that come with the program: (name, text).
-static FILES: &[(&str, &str)] = &[
-    (
-        "netns-macvlan-2007.toml",
-        include_str!("../../../claims/netns-macvlan-2007.toml"),
-    ),
-    (
-        "multiqueue-tap-2011.toml",
-        include_str!("../../../claims/multiqueue-tap-2011.toml"),
-    ),
-    (
-        "namespace-switching-2014.toml",
-        include_str!("../../../claims/namespace-switching-2014.toml"),
-    ),
-    (
-        "netback-direct-2006.toml",
-        include_str!("../../../claims/netback-direct-2006.toml"),
-    ),
-    (
-        "planetlab-containers-2007.toml",
-        include_str!("../../../claims/planetlab-containers-2007.toml"),
-    ),
+/// Files of the folder `claims` by these names: (file name, text).
+macro_rules! claims {
+    ($($name:literal),+ $(,)?) => {
+        &[$((
+            concat!($name, ".toml"),
+            include_str!(concat!("../../../claims/", $name, ".toml")),
+        )),+]
+    };
+}
+
+/// The files that come with the program: (file name, text).
+static FILES: &[(&str, &str)] = claims![
+    "netns-macvlan-2007",
+    "multiqueue-tap-2011",
+    "namespace-switching-2014",
+    "netback-direct-2006",
+    "planetlab-containers-2007",
 ];
 
 static REPORTS: LazyLock<Result<Vec<Report>, Error>> =
