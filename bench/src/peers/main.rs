@@ -158,15 +158,11 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Scenario>> {
         |s: &&Scenario| only.is_empty() || only.iter().any(|pattern| fits(s.name, pattern));
     let chosen: Vec<_> = SCENARIOS.iter().filter(wanted).collect();
     if chosen.is_empty() {
-        return Err(hopyard::model::UnknownName {
-            kind: "scenario",
-            name: only.join(","),
-            choices: SCENARIOS
-                .iter()
-                .map(|s| s.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        }
+        return Err(hopyard::model::UnknownName::new(
+            "scenario",
+            &only.join(","),
+            SCENARIOS.iter().map(|s| s.name).collect::<Vec<_>>(),
+        )
         .into());
     }
     Ok(chosen)

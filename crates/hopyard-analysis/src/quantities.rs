@@ -61,18 +61,13 @@ pub(super) fn decides_width(name: &str, load: LoadKind, axes: &Axes) -> bool {
 /// # Errors
 /// There is none; the error lists them all.
 pub fn quantity(name: &str) -> Result<&'static Quantity, UnknownName> {
-    QUANTITIES
-        .iter()
-        .find(|q| q.name == name)
-        .ok_or_else(|| UnknownName {
-            kind: "quantity",
-            name: name.to_owned(),
-            choices: QUANTITIES
-                .iter()
-                .map(|q| q.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
+    QUANTITIES.iter().find(|q| q.name == name).ok_or_else(|| {
+        UnknownName::new(
+            "quantity",
+            name,
+            QUANTITIES.iter().map(|q| q.name).collect::<Vec<_>>(),
+        )
+    })
 }
 
 impl Quantity {

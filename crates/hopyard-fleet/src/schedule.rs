@@ -42,11 +42,7 @@ impl FromStr for Pairs {
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         let found = Self::ALL.into_iter().find(|pairs| pairs.name() == text);
-        found.ok_or_else(|| UnknownName {
-            kind: "choice of pairs",
-            name: text.to_owned(),
-            choices: Self::ALL.map(Self::name).join(", "),
-        })
+        found.ok_or_else(|| UnknownName::new("choice of pairs", text, Self::ALL.map(Self::name)))
     }
 }
 

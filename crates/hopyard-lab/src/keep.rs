@@ -221,16 +221,14 @@ fn parse(file: &Path, text: &[u8]) -> Result<Kept> {
 pub fn exec(name: &str, role: &str, command: &[String]) -> Result<std::convert::Infallible> {
     let kept = read(name)?;
     if !kept.spaces.iter().any(|space| space.role == role) {
-        return Err(Error::UnknownName(crate::model::UnknownName {
-            kind: "endpoint",
-            name: role.to_owned(),
-            choices: kept
-                .spaces
+        return Err(Error::UnknownName(crate::model::UnknownName::new(
+            "endpoint",
+            role,
+            kept.spaces
                 .iter()
                 .map(|s| s.role.clone())
-                .collect::<Vec<_>>()
-                .join(", "),
-        }));
+                .collect::<Vec<_>>(),
+        )));
     }
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::Kept(

@@ -115,16 +115,11 @@ impl Lab {
     /// This lab has none of that role.
     pub fn space(&self, role: &str) -> Result<&Space> {
         self.builder.find(role).ok_or_else(|| {
-            Error::UnknownName(crate::model::UnknownName {
-                kind: "endpoint",
-                name: role.to_owned(),
-                choices: self
-                    .spaces()
-                    .iter()
-                    .map(|s| s.role)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            })
+            Error::UnknownName(crate::model::UnknownName::new(
+                "endpoint",
+                role,
+                self.spaces().iter().map(|s| s.role).collect::<Vec<_>>(),
+            ))
         })
     }
 

@@ -17,6 +17,29 @@ pub struct UnknownName {
     pub choices: String,
 }
 
+impl UnknownName {
+    /// None of the choices, of which each is a name or says how names look.
+    #[must_use]
+    pub fn new<T: AsRef<str>>(
+        kind: &'static str,
+        name: &str,
+        choices: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let mut listed = String::new();
+        for choice in choices {
+            if !listed.is_empty() {
+                listed.push_str(", ");
+            }
+            listed.push_str(choice.as_ref());
+        }
+        Self {
+            kind,
+            name: name.to_owned(),
+            choices: listed,
+        }
+    }
+}
+
 /// Why a text is not a value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AxisError {
@@ -54,11 +77,7 @@ macro_rules! named {
                 Self::ALL
                     .into_iter()
                     .find(|v| v.name() == text)
-                    .ok_or_else(|| $crate::UnknownName {
-                        kind: $kind,
-                        name: text.to_owned(),
-                        choices: Self::ALL.map(Self::name).join(", "),
-                    })
+                    .ok_or_else(|| $crate::UnknownName::new($kind, text, Self::ALL.map(Self::name)))
             }
         }
     };

@@ -64,11 +64,11 @@ impl FromStr for SearchFor {
                     loss_ppm: (loss * MILLION).round() as u32,
                 })
             }
-            _ => Err(AxisError::UnknownName(UnknownName {
-                kind: "search",
-                name: text.to_owned(),
-                choices: "ndr, pdr (0.5 % may be lost), or pdr:SHARE as in pdr:0.1%".to_owned(),
-            })),
+            _ => Err(AxisError::UnknownName(UnknownName::new(
+                "search",
+                text,
+                ["ndr, pdr (0.5 % may be lost), or pdr:SHARE as in pdr:0.1%"],
+            ))),
         }
     }
 }

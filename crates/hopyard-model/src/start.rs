@@ -54,11 +54,11 @@ impl FromStr for Start {
                 let apart_us = u32::try_from(apart.as_micros()).unwrap_or(u32::MAX);
                 Ok(Self { apart_us })
             }
-            _ => Err(AxisError::UnknownName(UnknownName {
-                kind: "start",
-                name: text.to_owned(),
-                choices: "simultaneous, or staggered:TIME as in staggered:10ms".to_owned(),
-            })),
+            _ => Err(AxisError::UnknownName(UnknownName::new(
+                "start",
+                text,
+                ["simultaneous, or staggered:TIME as in staggered:10ms"],
+            ))),
         }
     }
 }

@@ -139,14 +139,12 @@ fn find<T>(
     name: &str,
 ) -> Result<fn() -> Result<T>, UnknownName> {
     let found = known.iter().find(|(known, _)| *known == name);
-    found.map(|(_, run)| *run).ok_or_else(|| UnknownName {
-        kind,
-        name: name.to_owned(),
-        choices: known
-            .iter()
-            .map(|(name, _)| *name)
-            .collect::<Vec<_>>()
-            .join(", "),
+    found.map(|(_, run)| *run).ok_or_else(|| {
+        UnknownName::new(
+            kind,
+            name,
+            known.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        )
     })
 }
 

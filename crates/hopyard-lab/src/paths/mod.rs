@@ -126,14 +126,12 @@ pub fn path(name: &str) -> std::result::Result<&'static dyn Path, UnknownName> {
         .iter()
         .copied()
         .find(|path| path.name() == name)
-        .ok_or_else(|| UnknownName {
-            kind: "path",
-            name: name.to_owned(),
-            choices: PATHS
-                .iter()
-                .map(|path| path.name())
-                .collect::<Vec<_>>()
-                .join(", "),
+        .ok_or_else(|| {
+            UnknownName::new(
+                "path",
+                name,
+                PATHS.iter().map(|path| path.name()).collect::<Vec<_>>(),
+            )
         })
 }
 

@@ -88,12 +88,13 @@ impl FromStr for DeviceOffload {
 }
 
 fn wrong(text: &str) -> AxisError {
-    AxisError::UnknownName(UnknownName {
-        kind: "switch of a device",
-        name: text.to_owned(),
-        choices: "FLAG@DEVICE=on|off as in gro@br0=off or gro@bridge:br0=off, several joined by +, or none"
-            .to_owned(),
-    })
+    AxisError::UnknownName(UnknownName::new(
+        "switch of a device",
+        text,
+        [
+            "FLAG@DEVICE=on|off as in gro@br0=off or gro@bridge:br0=off, several joined by +, or none",
+        ],
+    ))
 }
 
 /// Switches of single devices in a fixed order, at most one for each flag and device. As text
@@ -152,11 +153,11 @@ impl FromStr for DeviceOffloads {
             .collect::<Result<_, _>>()?;
         all.sort();
         if all.windows(2).any(|two| two[0].key() == two[1].key()) {
-            return Err(AxisError::UnknownName(UnknownName {
-                kind: "value with one switch twice",
-                name: text.to_owned(),
-                choices: "each flag of a device once".to_owned(),
-            }));
+            return Err(AxisError::UnknownName(UnknownName::new(
+                "value with one switch twice",
+                text,
+                ["each flag of a device once"],
+            )));
         }
         Ok(Self(all))
     }

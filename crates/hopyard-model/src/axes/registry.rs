@@ -308,11 +308,7 @@ pub fn axis(name: &str) -> Result<&'static Axis, UnknownName> {
     let found = AXES.iter().find(|axis| axis.name == name);
     found.ok_or_else(|| {
         let names: Vec<_> = AXES.iter().map(|axis| axis.name).collect();
-        UnknownName {
-            kind: "axis",
-            name: name.to_owned(),
-            choices: names.join(", "),
-        }
+        UnknownName::new("axis", name, names)
     })
 }
 

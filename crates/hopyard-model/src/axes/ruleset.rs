@@ -94,11 +94,11 @@ impl FromStr for Ruleset {
         }
         let (name, digest) = digested::split(text);
         if name.is_empty() {
-            return Err(AxisError::UnknownName(UnknownName {
-                kind: "file with rules",
-                name: text.to_owned(),
-                choices: RulesetAxis::VALUES.to_owned(),
-            }));
+            return Err(AxisError::UnknownName(UnknownName::new(
+                "file with rules",
+                text,
+                [RulesetAxis::VALUES],
+            )));
         }
         Ok(Self::File {
             name: name.to_owned(),

@@ -54,11 +54,11 @@ impl FromStr for Trace {
         }
         let (name, digest) = digested::split(text);
         if name.is_empty() {
-            return Err(AxisError::UnknownName(UnknownName {
-                kind: "trace",
-                name: text.to_owned(),
-                choices: TraceAxis::VALUES.to_owned(),
-            }));
+            return Err(AxisError::UnknownName(UnknownName::new(
+                "trace",
+                text,
+                [TraceAxis::VALUES],
+            )));
         }
         Ok(Self::File {
             name: name.to_owned(),
