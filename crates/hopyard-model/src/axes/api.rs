@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
+use super::axis::{Decides, Descriptor, one_of, shown_as};
 use crate::{LoadKind, Peer};
 
 /// By which calls the two ends of a load use their sockets.
@@ -40,13 +40,7 @@ impl Descriptor for ApiAxis {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Message;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &APIS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(APIS);
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         load.has_event_loops()

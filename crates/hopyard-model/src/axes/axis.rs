@@ -71,11 +71,7 @@ pub(super) fn choice<T: Copy>(
     let found = values.iter().find(|(name, _)| *name == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = values.iter().map(|(name, _)| *name).collect();
-        AxisError::UnknownName(UnknownName {
-            kind,
-            name: text.to_owned(),
-            choices: names.join(", "),
-        })
+        AxisError::UnknownName(UnknownName::new(kind, text, names))
     })
 }
 
@@ -117,6 +113,50 @@ macro_rules! optional_text {
     };
 }
 pub(super) use optional_text;
+
+/// The same of an axis with a name for each of its values.
+macro_rules! one_of {
+    ($words:ident) => {
+        fn parse(text: &str) -> Result<Self::Value, $crate::axes::axis::AxisError> {
+            $crate::axes::axis::choice(Self::NAME, text, &$words).map(Some)
+        }
+
+        fn print(value: &Self::Value) -> Option<String> {
+            $crate::axes::axis::shown(value)
+        }
+    };
+}
+pub(super) use one_of;
+
+/// The same of an axis of numbers within bounds, which `$shown` prints.
+macro_rules! within {
+    ($low:expr, $high:expr, $shown:ident) => {
+        fn parse(text: &str) -> Result<Self::Value, $crate::axes::axis::AxisError> {
+            $crate::axes::axis::bounded(Self::NAME, text, $low, $high).map(Some)
+        }
+
+        fn print(value: &Self::Value) -> Option<String> {
+            $crate::axes::axis::$shown(value)
+        }
+    };
+}
+pub(super) use within;
+
+/// The same of an axis that is a count.
+macro_rules! number {
+    ($low:expr, $high:expr) => {
+        $crate::axes::axis::within!($low, $high, shown);
+    };
+}
+pub(super) use number;
+
+/// The same of an axis that is a size in bytes.
+macro_rules! bytes {
+    ($low:expr, $high:expr) => {
+        $crate::axes::axis::within!($low, $high, shown_bytes);
+    };
+}
+pub(super) use bytes;
 
 /// Bytes that may be absent.
 pub(super) fn shown_bytes(value: &Option<u32>) -> Option<String> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as};
+use super::axis::{Decides, Descriptor, number, one_of, shown_as};
 
 /// What connects two neighbours of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -59,13 +59,7 @@ impl Descriptor for Chain {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 8)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(1, 8);
 }
 
 pub(super) struct SegmentsAxis;
@@ -80,13 +74,7 @@ impl Descriptor for SegmentsAxis {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &SEGMENTS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(SEGMENTS);
 }
 
 pub(super) struct RoutedAxis;
@@ -101,11 +89,5 @@ impl Descriptor for RoutedAxis {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &ROUTED)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(ROUTED);
 }

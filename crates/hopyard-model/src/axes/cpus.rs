@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, optional_text, shown, shown_as};
+use super::axis::{AxisError, Decides, Descriptor, choice, one_of, optional_text, shown_as};
 use crate::units::{self, NotAQuantity};
 
 /// Where the two ends run.
@@ -112,11 +112,5 @@ impl Descriptor for SchedulerAxis {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &SCHEDULERS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(SCHEDULERS);
 }

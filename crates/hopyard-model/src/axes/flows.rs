@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{
-    AxisError, Decides, Descriptor, bounded, choice, optional_text, shown, shown_as,
-};
+use super::axis::{AxisError, Decides, Descriptor, bounded, one_of, optional_text, shown_as};
 use crate::Start as Beginning;
 
 /// Most flows of a load.
@@ -60,13 +58,7 @@ impl Descriptor for ContainersAxis {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &CONTAINERS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(CONTAINERS);
 }
 
 pub(super) struct Start;

@@ -1,6 +1,6 @@
 //! The largest GSO and GRO packets of every device; beyond 64 KiB this is BIG TCP.
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, shown_bytes};
+use super::axis::{Decides, Descriptor, bytes};
 
 pub(super) struct GsoMax;
 
@@ -16,11 +16,5 @@ impl Descriptor for GsoMax {
     const DECIDES: Decides = Decides::Lab;
     const OF_DEVICES: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 4096, 8 * 65535)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown_bytes(value)
-    }
+    bytes!(4096, 8 * 65535);
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as, shown_bytes};
+use super::axis::{Decides, Descriptor, bytes, number, one_of, shown_as};
 use super::offloads::{SWITCHES, Switch};
 
 /// What a guest's card is attached to in the hub.
@@ -44,13 +44,7 @@ impl Descriptor for GuestCpus {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 64)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(1, 64);
 }
 
 pub(super) struct GuestMemory;
@@ -65,13 +59,7 @@ impl Descriptor for GuestMemory {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 256 << 20, 2 << 30)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown_bytes(value)
-    }
+    bytes!(256 << 20, 2 << 30);
 }
 
 pub(super) struct AttachAxis;
@@ -86,13 +74,7 @@ impl Descriptor for AttachAxis {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &ATTACHES)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(ATTACHES);
 }
 
 /// Does the kernel carry the frames of a guest's card (vhost-net)?
@@ -109,11 +91,5 @@ impl Descriptor for Vhost {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(SWITCHES);
 }

@@ -1,6 +1,6 @@
 //! Idle ports and rules of the hub.
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, shown};
+use super::axis::{Decides, Descriptor, number};
 
 pub(super) struct Ports;
 
@@ -16,13 +16,7 @@ impl Descriptor for Ports {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 2, 1000)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(2, 1000);
 }
 
 pub(super) struct Rules;
@@ -38,11 +32,5 @@ impl Descriptor for Rules {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 0, 10_000)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(0, 10_000);
 }

@@ -1,6 +1,6 @@
 //! Sizes of messages, requests and responses.
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, shown_bytes};
+use super::axis::{Decides, Descriptor, bytes};
 use crate::{LoadKind, Peer};
 
 pub(super) struct MessageSize;
@@ -14,13 +14,7 @@ impl Descriptor for MessageSize {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Message;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 1024 * 1024)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown_bytes(value)
-    }
+    bytes!(1, 1024 * 1024);
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         load.is_stream() && !load.replays()
@@ -42,13 +36,7 @@ impl Descriptor for RequestSize {
         Some(1)
     }
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 64 * 1024)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown_bytes(value)
-    }
+    bytes!(1, 64 * 1024);
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         !load.is_stream()
@@ -70,13 +58,7 @@ impl Descriptor for ResponseSize {
         Some(1)
     }
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 64 * 1024)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown_bytes(value)
-    }
+    bytes!(1, 64 * 1024);
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         !load.is_stream()

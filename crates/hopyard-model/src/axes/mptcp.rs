@@ -1,6 +1,6 @@
 //! Multipath TCP (RFC 8684).
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::axis::{Decides, Descriptor, one_of};
 use super::offloads::SWITCHES;
 use crate::{LoadKind, Peer, Switch};
 
@@ -17,13 +17,7 @@ impl Descriptor for Mptcp {
     const DECIDES: Decides = Decides::Traffic;
     const OF_DEVICES: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(SWITCHES);
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         load.is_tcp()

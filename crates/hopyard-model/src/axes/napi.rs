@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
+use super::axis::{Decides, Descriptor, one_of, shown_as};
 
 /// Who polls a device (NAPI, `Documentation/networking/napi.rst`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -32,11 +32,5 @@ impl Descriptor for NapiAxis {
     const DECIDES: Decides = Decides::Lab;
     const OF_DEVICES: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &POLLERS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(POLLERS);
 }

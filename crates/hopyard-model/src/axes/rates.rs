@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, optional_text, shown, shown_as};
+use super::axis::{Decides, Descriptor, one_of, optional_text, shown_as};
 use crate::units::{self, NotAQuantity};
 use crate::{LoadKind, Peer, SearchFor};
 
@@ -111,13 +111,7 @@ impl Descriptor for DistributionAxis {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &DISTRIBUTIONS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(DISTRIBUTIONS);
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         load.keeps_instants()

@@ -1,6 +1,6 @@
 //! Receive flow steering: packets are processed on the CPU of their reader.
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::axis::{Decides, Descriptor, one_of};
 use super::offloads::SWITCHES;
 use crate::Switch;
 
@@ -17,11 +17,5 @@ impl Descriptor for Rfs {
     const DECIDES: Decides = Decides::Lab;
     const OF_DEVICES: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(SWITCHES);
 }

@@ -1,6 +1,6 @@
 //! How many services a hub translates, and how many connections it already tracks.
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, shown};
+use super::axis::{Decides, Descriptor, number};
 
 pub(super) struct Services;
 
@@ -15,13 +15,7 @@ impl Descriptor for Services {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 30_000)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(1, 30_000);
 }
 
 pub(super) struct Conntrack;
@@ -38,11 +32,5 @@ impl Descriptor for Conntrack {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 0, 2_000_000)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(0, 2_000_000);
 }

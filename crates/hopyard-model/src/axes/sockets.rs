@@ -1,6 +1,6 @@
 //! Options of the data sockets.
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, shown, shown_bytes};
+use super::axis::{AxisError, Decides, Descriptor, bytes, shown};
 use crate::{LoadKind, Peer};
 
 pub(super) struct SocketBuffer;
@@ -14,13 +14,7 @@ impl Descriptor for SocketBuffer {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 4096, 64 * 1024 * 1024)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown_bytes(value)
-    }
+    bytes!(4096, 64 * 1024 * 1024);
 }
 
 /// Send buffer of every data socket.
@@ -35,13 +29,7 @@ impl Descriptor for SendBuffer {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 4096, 64 * 1024 * 1024)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown_bytes(value)
-    }
+    bytes!(4096, 64 * 1024 * 1024);
 }
 
 /// TCP congestion control.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown, shown_as};
+use super::axis::{Decides, Descriptor, number, one_of, shown_as};
 
 /// Queue selection of the tap: what chooses the queue by which a frame leaves the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -59,13 +59,7 @@ impl Descriptor for Queues {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 256)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(1, 256);
 }
 
 pub(super) struct SteeringAxis;
@@ -81,13 +75,7 @@ impl Descriptor for SteeringAxis {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &STEERINGS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(STEERINGS);
 }
 
 pub(super) struct QueueLength;
@@ -104,13 +92,7 @@ impl Descriptor for QueueLength {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, 100_000)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    number!(1, 100_000);
 }
 
 pub(super) struct JoinAxis;
@@ -125,11 +107,5 @@ impl Descriptor for JoinAxis {
     const DECIDES: Decides = Decides::Lab;
     const OF_PATH: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &JOINS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(JOINS);
 }

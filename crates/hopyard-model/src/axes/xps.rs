@@ -1,6 +1,6 @@
 //! Transmit packet steering: each CPU sends by transmit queues of its own.
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::axis::{Decides, Descriptor, one_of};
 use super::offloads::SWITCHES;
 use crate::Switch;
 
@@ -18,11 +18,5 @@ impl Descriptor for Xps {
     const DECIDES: Decides = Decides::Lab;
     const OF_DEVICES: bool = true;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(SWITCHES);
 }

@@ -1,6 +1,6 @@
 //! Sends without a copy of the bytes.
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown};
+use super::axis::{Decides, Descriptor, one_of};
 use super::offloads::SWITCHES;
 use crate::{LoadKind, Peer, Switch};
 
@@ -16,13 +16,7 @@ impl Descriptor for ZeroCopy {
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Traffic;
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
+    one_of!(SWITCHES);
 
     fn fits(load: LoadKind, _: Peer) -> bool {
         load.sends_without_copies()
