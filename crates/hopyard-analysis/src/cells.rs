@@ -18,22 +18,13 @@ pub const CLOSURE: f64 = 0.01;
 
 /// The measurements of the samples that did not fail.
 pub(super) fn measurements<'a>(samples: &'a [&Sample]) -> impl Iterator<Item = &'a Measurement> {
-    samples.iter().filter_map(|s| match &s.outcome {
-        Outcome::Measured(m) => Some(&**m),
-        Outcome::Failed { .. } => None,
-    })
+    samples.iter().filter_map(|s| s.measurement())
 }
 
 /// The measurements of a cell.
 pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measurement> {
-    samples
-        .iter()
-        .filter(|s| s.cell == cell)
-        .filter_map(|s| match &s.outcome {
-            Outcome::Measured(m) => Some(&**m),
-            Outcome::Failed { .. } => None,
-        })
-        .collect()
+    let own = samples.iter().filter(|s| s.cell == cell);
+    own.filter_map(|s| s.measurement()).collect()
 }
 
 /// The measurement of a cell in a block.
@@ -42,13 +33,8 @@ pub(super) fn of_block<'a>(
     cell: usize,
     block: u32,
 ) -> Option<&'a Measurement> {
-    let sample = samples
-        .iter()
-        .find(|s| s.cell == cell && s.block == block)?;
-    match &sample.outcome {
-        Outcome::Measured(m) => Some(m),
-        Outcome::Failed { .. } => None,
-    }
+    let mut own = samples.iter().filter(|s| s.cell == cell);
+    own.find(|s| s.block == block)?.measurement()
 }
 
 /// Every cell without its verdicts.
@@ -336,13 +322,7 @@ fn way(measured: &[&Measurement]) -> WayReport {
 
 /// Other use of the machine, over all windows.
 pub(super) fn elsewhere(samples: &[&Sample]) -> Option<MachineOverhead> {
-    let uses: Vec<_> = samples
-        .iter()
-        .filter_map(|s| match &s.outcome {
-            Outcome::Measured(m) => Some(m.cpu),
-            Outcome::Failed { .. } => None,
-        })
-        .collect();
+    let uses: Vec<_> = measurements(samples).map(|m| m.cpu).collect();
     let whole: f64 = uses.iter().map(|u| u.elapsed_ns * f64::from(u.cpus)).sum();
     let share = |of: fn(&CpuUse) -> f64| uses.iter().map(of).sum::<f64>() / whole;
     (whole > 0.0).then(|| MachineOverhead {

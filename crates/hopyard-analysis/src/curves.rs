@@ -14,7 +14,7 @@ pub use senders::{Along, changes, fullness, knees, lines, slopes_around};
 use super::quantities::QUANTITIES;
 use crate::model::stored::Header;
 use crate::model::{
-    AXES, Axes, Axis, Cell, CurveReport, FullInterval, Measurement, Outcome, QuantityCurve, Sample,
+    AXES, Axes, Axis, Cell, CurveReport, FullInterval, Measurement, QuantityCurve, Sample,
     Saturation, StepReport,
 };
 use crate::stats::{self, Curve, Samples};
@@ -69,10 +69,7 @@ pub(super) fn report(header: &Header, samples: &[&Sample]) -> Vec<CurveReport> {
 
 impl<'a> Measured<'a> {
     pub(super) fn of(header: &'a Header, samples: &[&'a Sample]) -> Self {
-        let one = |s: &&'a Sample| match &s.outcome {
-            Outcome::Measured(m) => Some(((s.cell, s.block), &**m)),
-            Outcome::Failed { .. } => None,
-        };
+        let one = |s: &&'a Sample| Some(((s.cell, s.block), s.measurement()?));
         Self {
             header,
             by_place: samples.iter().filter_map(one).collect(),

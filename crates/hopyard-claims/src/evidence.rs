@@ -10,8 +10,7 @@ use super::profiles::{profile_share, share, softirq_by_profile};
 use crate::assess::{self, PER_GHZ, Quantity, last_attempts, quantity};
 use crate::model::stored::by_reason;
 use crate::model::{
-    Cell, CpuTolerance, DatapathKind, LoadKind, Measurement, OPEN_VSWITCH, Outcome, Sample,
-    WarningCode,
+    Cell, CpuTolerance, DatapathKind, LoadKind, Measurement, OPEN_VSWITCH, Sample, WarningCode,
 };
 use crate::profile::subsystems::subsystems;
 use crate::store::Run;
@@ -299,10 +298,7 @@ pub(super) fn series(run: &Run, cell: usize, what: &What) -> Result<Series, Stri
     let own: Vec<(&Sample, &Measurement)> = blocks
         .into_iter()
         .filter(|sample| sample.cell == cell)
-        .filter_map(|sample| match &sample.outcome {
-            Outcome::Measured(m) => Some((sample, &**m)),
-            Outcome::Failed { .. } => None,
-        })
+        .filter_map(|sample| Some((sample, sample.measurement()?)))
         .collect();
     let userspace = |m: &Measurement| {
         let datapath = m.datapath.as_ref();

@@ -7,7 +7,7 @@ use super::figure::{Figure, Gathered, Point};
 use super::groups::paired;
 use super::label::apart;
 use super::published::Published;
-use crate::model::{Cell, FOR_A_VERDICT, axis};
+use crate::model::{Cell, FOR_A_VERDICT, axis, grouped};
 use crate::stats;
 use crate::store::Run;
 
@@ -33,15 +33,11 @@ pub(super) fn gather(
     series: impl Fn(&Cell) -> Result<Series, String>,
 ) {
     let Ok(axis) = axis(wanted.axis) else { return };
-    let mut alike: Vec<(Cell, Vec<&Cell>)> = Vec::new();
-    for (cell, _) in found {
+    let alike = grouped(found.iter().map(|(cell, _)| {
         let mut place = (*cell).clone();
         (axis.clear)(&mut place.axes);
-        match alike.iter_mut().find(|(known, _)| *known == place) {
-            Some((_, cells)) => cells.push(cell),
-            None => alike.push((place, vec![cell])),
-        }
-    }
+        (place, *cell)
+    }));
     let names = apart(&alike.iter().map(|(place, _)| place).collect::<Vec<_>>());
     for ((_, cells), name) in alike.iter().zip(names) {
         of_cells(gathered, run, (cells, &name), wanted, &series);

@@ -17,6 +17,7 @@ mod diff;
 mod endpoints;
 mod environment;
 mod filter_chain;
+mod grouped;
 mod guest;
 mod hop;
 mod kernels;
@@ -77,6 +78,7 @@ pub use endpoints::{
 };
 pub use environment::{CpuAccounting, Environment};
 pub use filter_chain::{FilterChain, Sees};
+pub use grouped::grouped;
 pub use guest::GuestUsed;
 pub use hop::Hop;
 pub use kernels::{KERNELS_SCHEMA, KernelFinding, KernelRun, KernelsReport, KernelsRow, Works};

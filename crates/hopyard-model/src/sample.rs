@@ -31,6 +31,17 @@ pub struct Sample {
     pub outcome: Outcome,
 }
 
+impl Sample {
+    /// What was measured; `None` if it failed.
+    #[must_use]
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match &self.outcome {
+            Outcome::Measured(m) => Some(m),
+            Outcome::Failed { .. } => None,
+        }
+    }
+}
+
 /// The result of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

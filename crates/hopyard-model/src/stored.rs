@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Cell, CpuTolerance, EndpointsAsked, Environment, Feature, FilterChain, OffloadSurvey,
-    ProfileWindow, Published, Sample, SettingsReport, TraceSummary,
+    ProfileWindow, Published, Sample, SettingsReport, TraceSummary, grouped,
 };
 
 /// Version of the files.
@@ -128,14 +128,7 @@ impl Header {
 /// The paths that were left out, grouped by reason.
 #[must_use]
 pub fn by_reason(left_out: &[(String, String)]) -> Vec<(&str, Vec<&str>)> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, why) in left_out {
-        match reasons.iter_mut().find(|(known, _)| known == why) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((why, vec![name])),
-        }
-    }
-    reasons
+    grouped(left_out.iter().map(|(name, why)| (&**why, &**name)))
 }
 
 /// Which paths were left out and why, as text for people; `None` if none was.

@@ -5,7 +5,7 @@ use super::group::{Group, Layout};
 use super::number::ratio;
 use super::quantity;
 use crate::loads::Saying;
-use crate::model::{Base, CellReport, LoadKind};
+use crate::model::{Base, CellReport, LoadKind, grouped};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
@@ -22,18 +22,12 @@ pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
         return Vec::new();
     };
     // A finding that holds in several places is stated once.
-    let mut findings: Vec<(String, Vec<String>)> = Vec::new();
-    for group in &layout.groups {
-        for (place, cells) in comparable(group, layout) {
-            let Some(text) = sentence(group, &cells, &base) else {
-                continue;
-            };
-            match findings.iter_mut().find(|(other, _)| *other == text) {
-                Some((_, places)) => places.push(place),
-                None => findings.push((text, vec![place])),
-            }
-        }
-    }
+    let all = layout.groups.iter().flat_map(|group| {
+        comparable(group, layout)
+            .into_iter()
+            .filter_map(|(place, cells)| Some((sentence(group, &cells, &base)?, place)))
+    });
+    let findings = grouped(all);
     if findings.is_empty() {
         return Vec::new();
     }
@@ -64,15 +58,7 @@ fn some_of(places: &[String]) -> String {
 
 /// Cells that differ only in their path, with what they have in common.
 fn comparable<'a>(group: &Group<'a>, layout: &Layout<'_>) -> Vec<(String, Vec<&'a CellReport>)> {
-    let mut list: Vec<(String, Vec<&'a CellReport>)> = Vec::new();
-    for &cell in &group.cells {
-        let place = layout.place(cell);
-        match list.iter_mut().find(|(other, _)| *other == place) {
-            Some((_, cells)) => cells.push(cell),
-            None => list.push((place, vec![cell])),
-        }
-    }
-    list
+    grouped(group.cells.iter().map(|&cell| (layout.place(cell), cell)))
 }
 
 /// A path's ratio to the base and the verdict on it.

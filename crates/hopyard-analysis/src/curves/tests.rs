@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::curves::{self, Along};
-use crate::model::{Containers, LoadKind};
+use crate::model::{Containers, LoadKind, Outcome};
 use crate::testing::curves::{FLOWS, Shown, published, senders};
 use crate::{assess, last_attempts};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::document::Block;
-use crate::model::{CellReport, RunReport};
+use crate::model::{CellReport, RunReport, grouped};
 use crate::plain;
 
 /// For each path, peer and switches: the flags by which devices differ, with the devices in each state.
@@ -40,17 +40,10 @@ fn sentence(cell: &CellReport) -> Option<String> {
 
 /// `gro off at hub/br0, on at a/eth0, b/eth0`; `None` if all devices are alike.
 fn states(cell: &CellReport, flag: &str) -> Option<String> {
-    let mut by_state: Vec<(&str, Vec<String>)> = Vec::new();
-    for device in &cell.offloads_by_device {
-        let Some(state) = device.flags.get(flag) else {
-            continue;
-        };
+    let mut by_state = grouped(cell.offloads_by_device.iter().filter_map(|device| {
         let name = plain::line(&format!("{}/{}", device.namespace, device.name));
-        match by_state.iter_mut().find(|(known, _)| known == state) {
-            Some((_, names)) => names.push(name),
-            None => by_state.push((state, vec![name])),
-        }
-    }
+        Some((device.flags.get(flag)?, name))
+    }));
     // The state that few devices have is the one that was switched.
     by_state.sort_by_key(|(_, names)| names.len());
     let said = by_state
