@@ -123,21 +123,13 @@ fn everyone(bed: &Bed, started: &[u32]) -> Vec<u32> {
 
 /// Sleeps until an instant, and checks now and then whether the user wants to stop.
 pub(crate) fn wait_until(instant_ns: u64) -> Result<()> {
-    const LOOK_NS: u64 = 100_000_000;
-    loop {
-        if signals::interrupted() {
-            return Err(Error::Interrupted);
-        }
-        let now = clock::monotonic_ns();
-        if now >= instant_ns {
-            return Ok(());
-        }
-        clock::sleep_until_monotonic_ns(instant_ns.min(now + LOOK_NS)).map_err(|source| {
-            Error::Io {
-                doing: "cannot wait for the window",
-                source,
-            }
-        })?;
+    match signals::sleep_until(instant_ns) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::Interrupted),
+        Err(source) => Err(Error::Io {
+            doing: "cannot wait for the window",
+            source,
+        }),
     }
 }
 

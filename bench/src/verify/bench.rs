@@ -203,17 +203,18 @@ pub(crate) fn on_its_way(m: Measurement) -> Result<Measurement, Failure> {
     }
 }
 
+/// The upper one of the two in the middle, where their number is even; no number if there are none.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// Sleeps until an instant of `CLOCK_MONOTONIC`, and checks now and then whether the user wants to stop.
 pub(crate) fn wait_until(instant_ns: u64) -> Result<(), Failure> {
-    const LOOK_NS: u64 = 200_000_000;
-    loop {
-        if signals::interrupted() {
-            return Err(Failure::Interrupted);
-        }
-        let now = clock::monotonic_ns();
-        if now >= instant_ns {
-            return Ok(());
-        }
-        clock::sleep_until_monotonic_ns(instant_ns.min(now + LOOK_NS))?;
+    if signals::sleep_until(instant_ns)? {
+        Ok(())
+    } else {
+        Err(Failure::Interrupted)
     }
 }

@@ -12,45 +12,40 @@ use crate::{
 };
 
 /// Every experiment, in the order in which they run.
-pub(crate) static EXPERIMENTS: &[&dyn Experiment] = &[
-    &v01_shaped_wire::ShapedWire,
-    &v02_shaped_ratio::ShapedRatio,
-    &v03_burn_by_phase::BurnByPhase,
-    &v04_foreign_burn::ForeignBurn,
-    &v05_known_work::KnownWork,
-    &v06_equal_cells::EqualCells,
-    &v07_coverage::Coverage,
-    &v08_service_time::ServiceTime,
-    &v09_stopped_receiver::StoppedReceiver,
-    &v10_random_drop::RandomDrop,
-    &v11_one_slow_cell::OneSlowCell,
-    &v12_peers::Peers,
-    &v13_profile_ablation::ProfileAblation,
-    &v14_known_jitter::KnownJitter,
-    &v15_shaped_search::ShapedSearch,
-    &v16_soak::Soak,
-    &v17_many_endpoints::ManyEndpoints,
-    &v18_equal_under_hog::EqualUnderHog,
-    &v19_slow_under_hog::SlowUnderHog,
-    &v20_printed_coverage::PrintedCoverage,
-    &v21_wire_cost::WireCost,
+pub(crate) static EXPERIMENTS: &[&Experiment] = &[
+    &v01_shaped_wire::EXPERIMENT,
+    &v02_shaped_ratio::EXPERIMENT,
+    &v03_burn_by_phase::EXPERIMENT,
+    &v04_foreign_burn::EXPERIMENT,
+    &v05_known_work::EXPERIMENT,
+    &v06_equal_cells::EXPERIMENT,
+    &v07_coverage::EXPERIMENT,
+    &v08_service_time::EXPERIMENT,
+    &v09_stopped_receiver::EXPERIMENT,
+    &v10_random_drop::EXPERIMENT,
+    &v11_one_slow_cell::EXPERIMENT,
+    &v12_peers::EXPERIMENT,
+    &v13_profile_ablation::EXPERIMENT,
+    &v14_known_jitter::EXPERIMENT,
+    &v15_shaped_search::EXPERIMENT,
+    &v16_soak::EXPERIMENT,
+    &v17_many_endpoints::EXPERIMENT,
+    &v18_equal_under_hog::EXPERIMENT,
+    &v19_slow_under_hog::EXPERIMENT,
+    &v20_printed_coverage::EXPERIMENT,
+    &v21_wire_cost::EXPERIMENT,
 ];
 
 /// An experiment whose answer is known beforehand.
-pub(crate) trait Experiment: Sync {
+pub(crate) struct Experiment {
     /// Its number in docs/method.md.
-    fn id(&self) -> &'static str;
+    pub(crate) id: &'static str,
     /// What it does, in a line.
-    fn title(&self) -> &'static str;
+    pub(crate) title: &'static str,
     /// Whether it takes so long that it runs only if it is named.
-    fn only_when_named(&self) -> bool {
-        false
-    }
-    /// Runs it.
-    ///
-    /// # Errors
-    /// It could not run, so its promise is neither kept nor missed.
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure>;
+    pub(crate) only_when_named: bool,
+    /// Runs it. An error means that it could not run, so its promise is neither kept nor missed.
+    pub(crate) run: fn(&Bench) -> Result<Vec<Row>, Failure>,
 }
 
 /// One line of the table.

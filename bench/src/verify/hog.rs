@@ -1,11 +1,11 @@
 //! A process that takes CPUs from all others in random bursts, half of the time.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::io::{Read, Write};
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use hopyard_bench::Ready;
 use hopyard_net::{clock, cpu};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -153,41 +153,12 @@ fn hog(plan: &Plan, cpu: usize, stream: u64, ready: &mpsc::Sender<Result<(), Fai
     }
 }
 
-/// A running hog. Dropping it ends the process.
-#[derive(Debug)]
-pub(crate) struct Hog {
-    child: Child,
-}
-
-impl Hog {
-    /// Starts one and waits until it is ready. The same seed gives the same bursts.
-    pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Self, Failure> {
-        let plan = Plan::of(pattern, bench.two_cpus()?, seed);
-        let child = Command::new(std::env::current_exe()?)
-            .args(plan.arguments())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // Ctrl-C at the terminal is for the controller, which ends its hogs.
-            .process_group(0)
-            .spawn()?;
-        let mut hog = Self { child };
-        let mut line = String::new();
-        if let Some(stdout) = hog.child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
-        if line.is_empty() {
-            return Err(Failure::Burner("hog did not start".to_owned()));
-        }
-        Ok(hog)
-    }
-}
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        // Fails only if it ended meanwhile; it is reaped in either case.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Starts a hog and waits until it is ready. The same seed gives the same bursts.
+pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Ready, Failure> {
+    let plan = Plan::of(pattern, bench.two_cpus()?, seed);
+    let mut command = Command::new(std::env::current_exe()?);
+    Ready::start(command.args(plan.arguments()))?
+        .ok_or_else(|| Failure::Burner("hog did not start".to_owned()))
 }
 
 #[cfg(test)]

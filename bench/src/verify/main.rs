@@ -127,10 +127,10 @@ fn verify(cli: &Cli) -> Result<ExitCode, Failure> {
 }
 
 /// Rows of one experiment; `None` if the user wants to stop.
-fn run(experiment: &dyn Experiment, bench: &Bench) -> Option<Vec<Row>> {
-    hopyard::note(format_args!("{}: {}", experiment.id(), experiment.title()));
-    let (id, title) = (experiment.id(), experiment.title().to_owned());
-    let verdict = match experiment.run(bench) {
+fn run(experiment: &Experiment, bench: &Bench) -> Option<Vec<Row>> {
+    hopyard::note(format_args!("{}: {}", experiment.id, experiment.title));
+    let (id, title) = (experiment.id, experiment.title.to_owned());
+    let verdict = match (experiment.run)(bench) {
         Ok(rows) if rows.is_empty() => return Some(vec![Row::not_measured(id, title)]),
         Ok(rows) => return Some(rows),
         Err(failure) if failure.is_interrupt() => return None,
@@ -140,22 +140,22 @@ fn run(experiment: &dyn Experiment, bench: &Bench) -> Option<Vec<Row>> {
     Some(vec![Row::without_figures(id, title, verdict)])
 }
 
-fn choose(only: &[String]) -> Result<Vec<&'static dyn Experiment>, Failure> {
+fn choose(only: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     if only.is_empty() {
         let all = EXPERIMENTS.iter().copied();
-        return Ok(all.filter(|one| !one.only_when_named()).collect());
+        return Ok(all.filter(|one| !one.only_when_named).collect());
     }
     only.iter()
         .map(|id| {
             EXPERIMENTS
                 .iter()
                 .copied()
-                .find(|e| e.id().eq_ignore_ascii_case(id))
+                .find(|e| e.id.eq_ignore_ascii_case(id))
                 .ok_or_else(|| Failure::NoSuchExperiment {
                     id: id.clone(),
                     choices: EXPERIMENTS
                         .iter()
-                        .map(|e| e.id())
+                        .map(|e| e.id)
                         .collect::<Vec<_>>()
                         .join(", "),
                 })
@@ -169,11 +169,11 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_found_in_any_case() {
-        let mut ids: Vec<_> = EXPERIMENTS.iter().map(|e| e.id()).collect();
+        let mut ids: Vec<_> = EXPERIMENTS.iter().map(|e| e.id).collect();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), EXPERIMENTS.len());
-        assert_eq!(choose(&["v3".to_owned()]).unwrap()[0].id(), "V3");
+        assert_eq!(choose(&["v3".to_owned()]).unwrap()[0].id, "V3");
         let error = choose(&["V99".to_owned()]).err().unwrap().to_string();
         assert!(
             error.starts_with("there is no experiment `V99`: choose V1,"),

@@ -62,10 +62,10 @@ pub(crate) fn print(bench: &Bench, rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(crate) fn list(experiments: &[&dyn Experiment]) -> Result<(), Failure> {
+pub(crate) fn list(experiments: &[&Experiment]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     for experiment in experiments {
-        writeln!(out, "{:<4} {}", experiment.id(), experiment.title())?;
+        writeln!(out, "{:<4} {}", experiment.id, experiment.title)?;
     }
     Ok(())
 }

@@ -8,7 +8,12 @@ use crate::bench::{Bench, measure};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct ShapedWire;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V1",
+    title: "goodput over a wire shaped by a token bucket, TCP, MTU 1500",
+    only_when_named: false,
+    run,
+};
 
 const PATHS: [&str; 3] = ["native", "veth-route", "macvlan"];
 const RATES_BPS: [u64; 2] = [100_000_000, 1_000_000_000];
@@ -18,40 +23,30 @@ const PAYLOAD: f64 = 1448.0;
 const FRAME: f64 = 1514.0;
 const TOLERANCE: f64 = 0.005;
 
-impl Experiment for ShapedWire {
-    fn id(&self) -> &'static str {
-        "V1"
-    }
-
-    fn title(&self) -> &'static str {
-        "goodput over a wire shaped by a token bucket, TCP, MTU 1500"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let sampler = bench.sampler(bench.pick(1500, 1000), 500)?;
-        let mut cells = Vec::new();
-        for path in PATHS {
-            for rate in RATES_BPS {
-                let cell = cells::cell(path, Peer::Far, LoadKind::TcpStream, |axes| {
-                    axes.rate_bps = Some(Rate(Some(rate)));
-                });
-                cells.push((cell, rate, Vec::new()));
-            }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let sampler = bench.sampler(bench.pick(1500, 1000), 500)?;
+    let mut cells = Vec::new();
+    for path in PATHS {
+        for rate in RATES_BPS {
+            let cell = cells::cell(path, Peer::Far, LoadKind::TcpStream, |axes| {
+                axes.rate_bps = Some(Rate(Some(rate)));
+            });
+            cells.push((cell, rate, Vec::new()));
         }
-        let mut rng = bench.rng(1);
-        for _ in 0..bench.pick(4, 2) {
-            let mut order: Vec<usize> = (0..cells.len()).collect();
-            order.shuffle(&mut rng);
-            for index in order {
-                let (cell, _, goodputs) = &mut cells[index];
-                goodputs.push(cells::goodput_bps(&measure(&sampler, cell, 0.0)?));
-            }
-        }
-        cells
-            .iter()
-            .map(|(cell, rate, goodputs)| row(&cell.path, *rate, goodputs))
-            .collect()
     }
+    let mut rng = bench.rng(1);
+    for _ in 0..bench.pick(4, 2) {
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        order.shuffle(&mut rng);
+        for index in order {
+            let (cell, _, goodputs) = &mut cells[index];
+            goodputs.push(cells::goodput_bps(&measure(&sampler, cell, 0.0)?));
+        }
+    }
+    cells
+        .iter()
+        .map(|(cell, rate, goodputs)| row(&cell.path, *rate, goodputs))
+        .collect()
 }
 
 fn row(path: &str, rate_bps: u64, goodputs: &[f64]) -> Result<Row, Failure> {

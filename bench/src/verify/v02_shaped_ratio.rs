@@ -8,7 +8,12 @@ use crate::bench::{Bench, measure};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct ShapedRatio;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V2",
+    title: "goodput over wires shaped to 1000 and 1030 Mbit/s, TCP, in random blocks",
+    only_when_named: false,
+    run,
+};
 
 const PATHS: [&str; 3] = ["native", "veth-route", "macvlan"];
 /// The slower one first.
@@ -25,32 +30,22 @@ struct Pair {
     goodputs: [Vec<f64>; 2],
 }
 
-impl Experiment for ShapedRatio {
-    fn id(&self) -> &'static str {
-        "V2"
-    }
-
-    fn title(&self) -> &'static str {
-        "goodput over wires shaped to 1000 and 1030 Mbit/s, TCP, in random blocks"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let sampler = bench.sampler(bench.pick(700, 400), 500)?;
-        let mut pairs = PATHS.map(pair);
-        let mut order: Vec<(usize, usize)> = (0..pairs.len())
-            .flat_map(|pair| [(pair, 0), (pair, 1)])
-            .collect();
-        let mut rng = bench.rng(2);
-        for _ in 0..bench.pick(10, 4) {
-            order.shuffle(&mut rng);
-            for (at, wire) in &order {
-                let pair = &mut pairs[*at];
-                let m = measure(&sampler, &pair.cells[*wire], 0.0)?;
-                pair.goodputs[*wire].push(cells::goodput_bps(&m));
-            }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let sampler = bench.sampler(bench.pick(700, 400), 500)?;
+    let mut pairs = PATHS.map(pair);
+    let mut order: Vec<(usize, usize)> = (0..pairs.len())
+        .flat_map(|pair| [(pair, 0), (pair, 1)])
+        .collect();
+    let mut rng = bench.rng(2);
+    for _ in 0..bench.pick(10, 4) {
+        order.shuffle(&mut rng);
+        for (at, wire) in &order {
+            let pair = &mut pairs[*at];
+            let m = measure(&sampler, &pair.cells[*wire], 0.0)?;
+            pair.goodputs[*wire].push(cells::goodput_bps(&m));
         }
-        pairs.iter().map(row).collect()
     }
+    pairs.iter().map(row).collect()
 }
 
 fn pair(path: &'static str) -> Pair {

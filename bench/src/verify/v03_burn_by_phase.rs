@@ -13,7 +13,12 @@ use crate::bench::{Bench, wait_until};
 use crate::burner::{Burner, Burnt, Plan};
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct BurnByPhase;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V3",
+    title: "burn of 25 % of a CPU in periods of the tick, at 8 phases of it, against its own clock",
+    only_when_named: false,
+    run,
+};
 
 const PHASES: u64 = 8;
 const DUTY: f64 = 0.25;
@@ -31,41 +36,31 @@ struct Seen {
     kernel_ns: f64,
 }
 
-impl Experiment for BurnByPhase {
-    fn id(&self) -> &'static str {
-        "V3"
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let meter = CpuMeter::new()?;
+    let hz = tick_hz(&meter);
+    let period_ns = 1_000_000_000 / hz;
+    let (_, cpu) = bench.two_cpus()?;
+    let window_ns = bench.pick(3_000_000_000, 2_000_000_000);
+    let mut order: Vec<u64> = (0..PHASES).collect();
+    order.shuffle(&mut bench.rng(3));
+    let mut quiets = Vec::new();
+    let mut windows = Vec::new();
+    for phase in order {
+        // The tick fires at multiples of its period of CLOCK_MONOTONIC (tick_setup_sched_timer).
+        let offset_ns = period_ns * phase / PHASES;
+        let run = |duty| burn(&meter, cpu, period_ns, offset_ns, duty, window_ns);
+        quiets.push(quiet(&meter, window_ns)?);
+        let seen = undisturbed(|| run(DUTY))?;
+        let waking = undisturbed(|| run(0.0))?;
+        windows.push((phase, seen, waking));
     }
-
-    fn title(&self) -> &'static str {
-        "burn of 25 % of a CPU in periods of the tick, at 8 phases of it, against its own clock"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let meter = CpuMeter::new()?;
-        let hz = tick_hz(&meter);
-        let period_ns = 1_000_000_000 / hz;
-        let (_, cpu) = bench.two_cpus()?;
-        let window_ns = bench.pick(3_000_000_000, 2_000_000_000);
-        let mut order: Vec<u64> = (0..PHASES).collect();
-        order.shuffle(&mut bench.rng(3));
-        let mut quiets = Vec::new();
-        let mut windows = Vec::new();
-        for phase in order {
-            // The tick fires at multiples of its period of CLOCK_MONOTONIC (tick_setup_sched_timer).
-            let offset_ns = period_ns * phase / PHASES;
-            let run = |duty| burn(&meter, cpu, period_ns, offset_ns, duty, window_ns);
-            quiets.push(quiet(&meter, window_ns)?);
-            let seen = undisturbed(|| run(DUTY))?;
-            let waking = undisturbed(|| run(0.0))?;
-            windows.push((phase, seen, waking));
-        }
-        let quiet_cores = median(&mut quiets);
-        windows.sort_by_key(|(phase, ..)| *phase);
-        Ok(windows
-            .iter()
-            .map(|(phase, seen, waking)| row(*phase, hz, quiet_cores, seen, waking))
-            .collect())
-    }
+    let quiet_cores = median(&mut quiets);
+    windows.sort_by_key(|(phase, ..)| *phase);
+    Ok(windows
+        .iter()
+        .map(|(phase, seen, waking)| row(*phase, hz, quiet_cores, seen, waking))
+        .collect())
 }
 
 fn tick_hz(meter: &CpuMeter) -> u64 {

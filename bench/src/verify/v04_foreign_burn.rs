@@ -16,7 +16,12 @@ use crate::burner::{Burner, Plan};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct ForeignBurn;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V4",
+    title: "a foreign process burns 25 % of the CPU that the load leaves free",
+    only_when_named: false,
+    run,
+};
 
 const DUTY: f64 = 0.25;
 const CONFIDENCE: f64 = 0.95;
@@ -39,53 +44,43 @@ struct Block {
     burnt: f64,
 }
 
-impl Experiment for ForeignBurn {
-    fn id(&self) -> &'static str {
-        "V4"
-    }
-
-    fn title(&self) -> &'static str {
-        "a foreign process burns 25 % of the CPU that the load leaves free"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let (first, last) = bench.two_cpus()?;
-        let sampler = bench.sampler(500, 100)?;
-        let quiet_cores = sampler.quiet_cores()?;
-        let cell = cells::veth(LOAD, Placement::Same);
-        let mut rng = bench.rng(4);
-        let mut blocks = Vec::new();
-        for _ in 0..bench.pick(20, 8) {
-            let mut order = [false, true];
-            order.shuffle(&mut rng);
-            let mut block = Block {
-                demand: [0.0; 2],
-                throughput: [0.0; 2],
-                fixed_work: [0.0; 2],
-                others: 0.0,
-                foreign: 0.0,
-                burnt: 0.0,
-            };
-            for burning in order {
-                let mut burner = burning.then(|| start(first)).transpose()?;
-                let expected = if burning { DUTY } else { 0.0 };
-                let m = undisturbed(&sampler, &cell, quiet_cores, expected)?;
-                let at = usize::from(burning);
-                block.demand[at] = cells::demand_ns(LOAD, &m);
-                block.throughput[at] = cells::throughput(LOAD, &m);
-                block.fixed_work[at] = fixed_work_ns(last)?;
-                match &mut burner {
-                    None => block.others = foreign(&m),
-                    Some(burner) => {
-                        block.foreign = foreign(&m);
-                        block.burnt = burner.stop()?.share();
-                    }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let (first, last) = bench.two_cpus()?;
+    let sampler = bench.sampler(500, 100)?;
+    let quiet_cores = sampler.quiet_cores()?;
+    let cell = cells::veth(LOAD, Placement::Same);
+    let mut rng = bench.rng(4);
+    let mut blocks = Vec::new();
+    for _ in 0..bench.pick(20, 8) {
+        let mut order = [false, true];
+        order.shuffle(&mut rng);
+        let mut block = Block {
+            demand: [0.0; 2],
+            throughput: [0.0; 2],
+            fixed_work: [0.0; 2],
+            others: 0.0,
+            foreign: 0.0,
+            burnt: 0.0,
+        };
+        for burning in order {
+            let mut burner = burning.then(|| start(first)).transpose()?;
+            let expected = if burning { DUTY } else { 0.0 };
+            let m = undisturbed(&sampler, &cell, quiet_cores, expected)?;
+            let at = usize::from(burning);
+            block.demand[at] = cells::demand_ns(LOAD, &m);
+            block.throughput[at] = cells::throughput(LOAD, &m);
+            block.fixed_work[at] = fixed_work_ns(last)?;
+            match &mut burner {
+                None => block.others = foreign(&m),
+                Some(burner) => {
+                    block.foreign = foreign(&m);
+                    block.burnt = burner.stop()?.share();
                 }
             }
-            blocks.push(block);
         }
-        rows(&cell, &blocks)
+        blocks.push(block);
     }
+    rows(&cell, &blocks)
 }
 
 /// Starts a burner and waits until it burns.

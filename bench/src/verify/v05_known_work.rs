@@ -27,7 +27,12 @@ use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::generation::{generation, lab_of};
 
-pub(crate) struct KnownWork;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V5",
+    title: "a tc program spends a known time on every packet",
+    only_when_named: false,
+    run,
+};
 
 const LEVELS: usize = 5;
 const PACKETS_PER_S: u64 = 5000;
@@ -83,26 +88,16 @@ struct Block {
     demand: [f64; LEVELS],
 }
 
-impl Experiment for KnownWork {
-    fn id(&self) -> &'static str {
-        "V5"
-    }
-
-    fn title(&self) -> &'static str {
-        "a tc program spends a known time on every packet"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let _batch = TurnsByWaiting::new()?;
-        let mut rows = Vec::new();
-        for (stream, trial) in (0..).zip(&TRIALS) {
-            if trial.placement() == Placement::Split && bench.two_cpus().is_err() {
-                continue;
-            }
-            rows.extend(trial.rows(&trial.blocks(bench, stream)?)?);
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let _batch = TurnsByWaiting::new()?;
+    let mut rows = Vec::new();
+    for (stream, trial) in (0..).zip(&TRIALS) {
+        if trial.placement() == Placement::Split && bench.two_cpus().is_err() {
+            continue;
         }
-        Ok(rows)
+        rows.extend(trial.rows(&trial.blocks(bench, stream)?)?);
     }
+    Ok(rows)
 }
 
 impl Trial {

@@ -12,9 +12,15 @@ use crate::bench::{Bench, measure};
 use crate::burner::{Burner, Plan};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
+use crate::pair::Share;
 use crate::two_runs;
 
-pub(crate) struct EqualCells;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V6",
+    title: "A/A: identical cells compared, quiet and under a rising background load",
+    only_when_named: false,
+    run,
+};
 
 const LOADS: [LoadKind; 3] = [LoadKind::TcpStream, LoadKind::TcpRr, LoadKind::UdpStream];
 const BLOCKS: usize = 8;
@@ -37,61 +43,51 @@ struct Alarms {
     comparisons: u64,
 }
 
-impl Experiment for EqualCells {
-    fn id(&self) -> &'static str {
-        "V6"
-    }
-
-    fn title(&self) -> &'static str {
-        "A/A: identical cells compared, quiet and under a rising background load"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let (busy_cpu, _) = bench.two_cpus()?;
-        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
-        let quiet_cores = sampler.quiet_cores()?;
-        let mut rng = bench.rng(6);
-        // (load, with background load?) in random order, equally many of each.
-        let mut todo: Vec<(LoadKind, bool)> = LOADS
-            .into_iter()
-            .flat_map(|load| [(load, false), (load, true)])
-            .cycle()
-            .take(bench.pick(60, 18))
-            .collect();
-        todo.shuffle(&mut rng);
-        let mut alarms = [Alarms::default(); 2];
-        for (done, (load, loaded)) in todo.iter().enumerate() {
-            if done % 10 == 0 {
-                hopyard::note(format_args!("V6: comparison {done} of {}", todo.len()));
-            }
-            let cell = cells::veth(*load, Placement::Split);
-            let ramp = sampler.estimate(&cell) * u32::try_from(2 * BLOCKS).unwrap_or(u32::MAX);
-            let _background = loaded
-                .then(|| start_background(busy_cpu, ramp))
-                .transpose()?;
-            compare(
-                &sampler,
-                &cell,
-                quiet_cores,
-                &mut rng,
-                &mut alarms[usize::from(*loaded)],
-            )?;
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let (busy_cpu, _) = bench.two_cpus()?;
+    let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
+    let quiet_cores = sampler.quiet_cores()?;
+    let mut rng = bench.rng(6);
+    // (load, with background load?) in random order, equally many of each.
+    let mut todo: Vec<(LoadKind, bool)> = LOADS
+        .into_iter()
+        .flat_map(|load| [(load, false), (load, true)])
+        .cycle()
+        .take(bench.pick(60, 18))
+        .collect();
+    todo.shuffle(&mut rng);
+    let mut alarms = [Alarms::default(); 2];
+    for (done, (load, loaded)) in todo.iter().enumerate() {
+        if done % 10 == 0 {
+            hopyard::note(format_args!("V6: comparison {done} of {}", todo.len()));
         }
-        let whens = ["quiet", "background rising to 60 % of a CPU"];
-        let mut rows = Vec::new();
-        for (when, alarms) in whens.into_iter().zip(&alarms) {
-            for (figure, count) in [
-                ("throughput", alarms.throughput),
-                ("service demand", alarms.demand),
-                ("`hopyard diff` of four runs of each", alarms.diff),
-                ("its gate, --fail-on 0%", alarms.gate),
-            ] {
-                rows.push(row(when, figure, count, alarms.comparisons)?);
-            }
-        }
-        rows.extend(simulated(bench)?);
-        Ok(rows)
+        let cell = cells::veth(*load, Placement::Split);
+        let ramp = sampler.estimate(&cell) * u32::try_from(2 * BLOCKS).unwrap_or(u32::MAX);
+        let _background = loaded
+            .then(|| start_background(busy_cpu, ramp))
+            .transpose()?;
+        compare(
+            &sampler,
+            &cell,
+            quiet_cores,
+            &mut rng,
+            &mut alarms[usize::from(*loaded)],
+        )?;
     }
+    let whens = ["quiet", "background rising to 60 % of a CPU"];
+    let mut rows = Vec::new();
+    for (when, alarms) in whens.into_iter().zip(&alarms) {
+        for (figure, count) in [
+            ("throughput", alarms.throughput),
+            ("service demand", alarms.demand),
+            ("`hopyard diff` of four runs of each", alarms.diff),
+            ("its gate, --fail-on 0%", alarms.gate),
+        ] {
+            rows.push(row(when, figure, count, alarms.comparisons)?);
+        }
+    }
+    rows.extend(simulated(bench)?);
+    Ok(rows)
 }
 
 fn start_background(cpu: usize, ramp: Duration) -> Result<Burner, Failure> {
@@ -140,17 +136,18 @@ fn different(
 }
 
 fn row(when: &str, figure: &str, alarms: u64, comparisons: u64) -> Result<Row, Failure> {
-    let share = stats::binomial_interval(alarms, comparisons, CONFIDENCE)
-        .ok_or(Failure::NoFigure("A/A"))?;
+    let alarms = Share {
+        hits: alarms,
+        of: comparisons,
+    };
+    let share = alarms.estimate()?;
     Ok(Row {
         id: "V6",
         what: format!("veth tcp_stream, tcp_rr, udp_stream, {BLOCKS} blocks, {when}: {figure}"),
         promised: "'different' ≤ 7 %, or not shown to be more".to_owned(),
         seen: format!(
-            "{alarms} of {comparisons}: {:.1} % ({:.1} to {:.1} %){}",
-            100.0 * share.value,
-            100.0 * share.low,
-            100.0 * share.high,
+            "{}{}",
+            alarms.text()?,
             if share.value > PROMISE {
                 "; above 7 %, within chance"
             } else {

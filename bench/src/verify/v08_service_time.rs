@@ -15,7 +15,12 @@ use crate::bench::{Bench, undisturbed};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct ServiceTime;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V8",
+    title: "the responder of tcp_rr spins a self-timed 10 and 100 µs",
+    only_when_named: false,
+    run,
+};
 
 const SPINS_US: [u32; 2] = [10, 100];
 const CONFIDENCE: f64 = 0.95;
@@ -37,30 +42,20 @@ struct Blocks {
     mean_us: Vec<f64>,
 }
 
-impl Experiment for ServiceTime {
-    fn id(&self) -> &'static str {
-        "V8"
-    }
-
-    fn title(&self) -> &'static str {
-        "the responder of tcp_rr spins a self-timed 10 and 100 µs"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let mut rows = Vec::new();
-        for placement in [Placement::Same, Placement::Split] {
-            if placement == Placement::Split && bench.two_cpus().is_err() {
-                continue;
-            }
-            let arms = blocks(bench, placement)?;
-            for spin_us in SPINS_US {
-                for base in [Arm::BackToBack, Arm::Requester(spin_us)] {
-                    rows.push(row(placement, spin_us, base, &arms)?);
-                }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for placement in [Placement::Same, Placement::Split] {
+        if placement == Placement::Split && bench.two_cpus().is_err() {
+            continue;
+        }
+        let arms = blocks(bench, placement)?;
+        for spin_us in SPINS_US {
+            for base in [Arm::BackToBack, Arm::Requester(spin_us)] {
+                rows.push(row(placement, spin_us, base, &arms)?);
             }
         }
-        Ok(rows)
     }
+    Ok(rows)
 }
 
 /// Every arm once a block, in random order.

@@ -14,7 +14,12 @@ use crate::bench::{Bench, on_its_way};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct StoppedReceiver;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V9",
+    title: "the receiver is stopped for 200 ms in mid-window, under an open and under a closed loop",
+    only_when_named: false,
+    run,
+};
 
 const STOP: Duration = Duration::from_millis(200);
 const WARM_UP_MS: u64 = 200;
@@ -23,27 +28,17 @@ const PACE_BPS: u64 = 8_000_000;
 /// Tolerance of a quantile, for waking up and for the distance between messages.
 const TOLERANCE_MS: f64 = 5.0;
 
-impl Experiment for StoppedReceiver {
-    fn id(&self) -> &'static str {
-        "V9"
-    }
-
-    fn title(&self) -> &'static str {
-        "the receiver is stopped for 200 ms in mid-window, under an open and under a closed loop"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let window_ms = bench.pick(10_000, 6_000);
-        let open = cells::cell("veth", Peer::Local, LoadKind::UdpPaced, |axes| {
-            axes.message_size_bytes = Some(500);
-            axes.pace_bps = Some(Rate(Some(PACE_BPS)));
-        });
-        let closed = cells::cell("veth", Peer::Local, LoadKind::TcpRr, |_| {});
-        Ok(vec![
-            open_loop(&stopped(bench, &open, window_ms)?)?,
-            closed_loop(&stopped(bench, &closed, window_ms)?)?,
-        ])
-    }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let window_ms = bench.pick(10_000, 6_000);
+    let open = cells::cell("veth", Peer::Local, LoadKind::UdpPaced, |axes| {
+        axes.message_size_bytes = Some(500);
+        axes.pace_bps = Some(Rate(Some(PACE_BPS)));
+    });
+    let closed = cells::cell("veth", Peer::Local, LoadKind::TcpRr, |_| {});
+    Ok(vec![
+        open_loop(&stopped(bench, &open, window_ms)?)?,
+        closed_loop(&stopped(bench, &closed, window_ms)?)?,
+    ])
 }
 
 /// A measurement, and how long its receiver was stopped.

@@ -14,7 +14,12 @@ use crate::bench::{Bench, wait_until};
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::v10_ledger::{Books, ruleset, socket_drops};
 
-pub(crate) struct RandomDrop;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V10",
+    title: "a rule in the hub of veth-route drops 0.1 % of a paced UDP stream at random",
+    only_when_named: false,
+    run,
+};
 
 const ONE_IN: u32 = 1000;
 /// By chance alone, one run in a hundred falls outside this interval.
@@ -34,49 +39,39 @@ struct Flow {
     refused: u64,
 }
 
-impl Experiment for RandomDrop {
-    fn id(&self) -> &'static str {
-        "V10"
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let axes = Axes::default().for_cell(LoadKind::UdpStream, Peer::Local, &[]);
+    let lab = Lab::build(lab::path("veth-route")?, Peer::Local, &axes)?;
+    let (client, server) = (&lab.topology.client, &lab.topology.server);
+    let from = lab.space(client.role)?.handle.ns();
+    let to = lab.space(server.role)?.handle.ns();
+    let receiver = bound(to, server.addresses.of(Family::V4))?;
+    let address = receiver.local_addr()?;
+    for space in lab.spaces() {
+        let devices: Vec<&str> = lab
+            .topology
+            .way
+            .iter()
+            .filter(|hop| hop.namespace == space.role)
+            .map(|hop| hop.device.as_str())
+            .collect();
+        let forwards = space.role == role::HUB;
+        let rules = ruleset(&devices, address.port(), forwards.then_some(ONE_IN));
+        apply_ruleset(space.handle.ns(), &rules)?;
     }
-
-    fn title(&self) -> &'static str {
-        "a rule in the hub of veth-route drops 0.1 % of a paced UDP stream at random"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let axes = Axes::default().for_cell(LoadKind::UdpStream, Peer::Local, &[]);
-        let lab = Lab::build(lab::path("veth-route")?, Peer::Local, &axes)?;
-        let (client, server) = (&lab.topology.client, &lab.topology.server);
-        let from = lab.space(client.role)?.handle.ns();
-        let to = lab.space(server.role)?.handle.ns();
-        let receiver = bound(to, server.addresses.of(Family::V4))?;
-        let address = receiver.local_addr()?;
-        for space in lab.spaces() {
-            let devices: Vec<&str> = lab
-                .topology
-                .way
-                .iter()
-                .filter(|hop| hop.namespace == space.role)
-                .map(|hop| hop.device.as_str())
-                .collect();
-            let forwards = space.role == role::HUB;
-            let rules = ruleset(&devices, address.port(), forwards.then_some(ONE_IN));
-            apply_ruleset(space.handle.ns(), &rules)?;
-        }
-        let sender = bound(from, client.addresses.of(Family::V4))?;
-        let books = Books::read(&lab)?;
-        let errors = socket_drops(to)?;
-        let count = bench.pick(200_000, 50_000);
-        let (sent, received) = send_and_receive(&sender, &receiver, address, count)?;
-        let books = Books::read(&lab)?.since(&books);
-        let refused = socket_drops(to)? - errors;
-        let flow = Flow {
-            sent,
-            received,
-            refused,
-        };
-        Ok(vec![share(&books, sent)?, balance(&books, &flow)])
-    }
+    let sender = bound(from, client.addresses.of(Family::V4))?;
+    let books = Books::read(&lab)?;
+    let errors = socket_drops(to)?;
+    let count = bench.pick(200_000, 50_000);
+    let (sent, received) = send_and_receive(&sender, &receiver, address, count)?;
+    let books = Books::read(&lab)?.since(&books);
+    let refused = socket_drops(to)? - errors;
+    let flow = Flow {
+        sent,
+        received,
+        refused,
+    };
+    Ok(vec![share(&books, sent)?, balance(&books, &flow)])
 }
 
 fn bound(ns: &NetNs, address: IpAddr) -> Result<UdpSocket, Failure> {

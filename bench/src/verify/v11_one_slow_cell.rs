@@ -10,12 +10,18 @@ use hopyard::stats::{self, Judged, Order, Setup, Verdict as Judgement};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::bench::{Bench, quiet_cores};
+use crate::bench::{Bench, median, quiet_cores};
 use crate::burn::{Burn, Ends};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
+use crate::pair::Share;
 
-pub(crate) struct OneSlowCell;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V11",
+    title: "tables of equal cells with one that is slower by 3 %",
+    only_when_named: false,
+    run,
+};
 
 const LOAD: LoadKind = LoadKind::UdpRr;
 /// The base, equal cells, and the slow one last.
@@ -65,36 +71,26 @@ struct Tally {
     slowdown: Vec<f64>,
 }
 
-impl Experiment for OneSlowCell {
-    fn id(&self) -> &'static str {
-        "V11"
-    }
-
-    fn title(&self) -> &'static str {
-        "tables of equal cells with one that is slower by 3 %"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
-        let stand = Stand {
-            quiet: quiet_cores(&sampler)?,
-            cell: cells::veth(LOAD, Placement::Same),
-            sampler,
-        };
-        let mut burns = stand.burns()?;
-        let mut rng = bench.rng(11);
-        let mut tally = Tally::default();
-        let tables = bench.pick(20, 4);
-        for done in 0..tables {
-            if done % 5 == 0 {
-                hopyard::note(format_args!("V11: table {done} of {tables}"));
-            }
-            tally.add(&table(&stand, &mut burns, &mut rng)?)?;
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
+    let stand = Stand {
+        quiet: quiet_cores(&sampler)?,
+        cell: cells::veth(LOAD, Placement::Same),
+        sampler,
+    };
+    let mut burns = stand.burns()?;
+    let mut rng = bench.rng(11);
+    let mut tally = Tally::default();
+    let tables = bench.pick(20, 4);
+    for done in 0..tables {
+        if done % 5 == 0 {
+            hopyard::note(format_args!("V11: table {done} of {tables}"));
         }
-        let mut rows = vec![tally.power()?, tally.false_alarms()?];
-        rows.extend(simulated(bench)?);
-        Ok(rows)
+        tally.add(&table(&stand, &mut burns, &mut rng)?)?;
     }
+    let mut rows = vec![tally.power()?, tally.false_alarms()?];
+    rows.extend(simulated(bench)?);
+    Ok(rows)
 }
 
 impl Stand {
@@ -131,12 +127,6 @@ impl Stand {
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 /// One table: every cell once per block, in random order.
 fn table(
     stand: &Stand,
@@ -168,6 +158,7 @@ impl Tally {
             .map(|cell| stats::compare(&demand(cell), &demand(base), CONFIDENCE))
             .collect::<Option<Vec<_>>>()
             .ok_or(Failure::NoFigure("a table of equal cells"))?;
+        let table = stats::moderated(&table);
         let judged = stats::judge(&table, MARGIN, CONFIDENCE);
         // Without a margin, so that *equivalent* hides no alarm.
         let bare = stats::judge(&table, 0.0, CONFIDENCE);
@@ -215,21 +206,16 @@ impl Tally {
     }
 
     fn false_alarms(&self) -> Result<Row, Failure> {
-        let share = stats::binomial_interval(self.alarms, self.equal, CONFIDENCE)
-            .ok_or(Failure::NoFigure("equal cells"))?;
+        let share = Share {
+            hits: self.alarms,
+            of: self.equal,
+        };
         Ok(Row {
             id: "V11",
             what: format!("the {} equal cells of these tables", self.equal),
             promised: "'different' ≤ 7 %, or not shown to be more".to_owned(),
-            seen: format!(
-                "{} of {}: {:.1} % ({:.1} to {:.1} %)",
-                self.alarms,
-                self.equal,
-                100.0 * share.value,
-                100.0 * share.low,
-                100.0 * share.high
-            ),
-            verdict: Verdict::of(share.low <= FALSE_ALARMS),
+            seen: share.text()?,
+            verdict: Verdict::of(share.estimate()?.low <= FALSE_ALARMS),
         })
     }
 }
@@ -252,15 +238,11 @@ fn promise() -> String {
 }
 
 fn share_found(found: u64, stated: u64) -> Result<(String, Verdict), Failure> {
-    let share = stats::binomial_interval(found, stated, CONFIDENCE)
-        .ok_or(Failure::NoFigure("tables that could find 3 %"))?;
-    let text = format!(
-        "{found} of {stated}: {:.1} % ({:.1} to {:.1} %)",
-        100.0 * share.value,
-        100.0 * share.low,
-        100.0 * share.high
-    );
-    Ok((text, Verdict::of(share.value >= POWER)))
+    let share = Share {
+        hits: found,
+        of: stated,
+    };
+    Ok((share.text()?, Verdict::of(share.estimate()?.value >= POWER)))
 }
 
 /// The same without a kernel, often enough to distinguish 80 % from less, with more and less noise.

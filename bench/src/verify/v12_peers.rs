@@ -24,7 +24,12 @@ use crate::bench::{Bench, measure};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct Peers;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V12",
+    title: "throughput against iperf3 and sockperf on the same path, sizes and CPUs",
+    only_when_named: false,
+    run,
+};
 
 const CONFIDENCE: f64 = 0.95;
 const AT_LEAST: f64 = 0.95;
@@ -69,38 +74,28 @@ const SOCKPERF: Program = Program {
     figure: sockperf_rate,
 };
 
-impl Experiment for Peers {
-    fn id(&self) -> &'static str {
-        "V12"
-    }
-
-    fn title(&self) -> &'static str {
-        "throughput against iperf3 and sockperf on the same path, sizes and CPUs"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let bulk = cells::cell("veth", Peer::Local, LoadKind::TcpStream, |axes| {
-            axes.message_size_bytes = Some(BULK_BYTES);
-        });
-        let exchange = cells::cell("veth", Peer::Local, LoadKind::TcpRr, |axes| {
-            axes.request_size_bytes = Some(REQUEST_BYTES);
-            axes.response_size_bytes = Some(REQUEST_BYTES);
-            axes.placement = Placement::Same;
-        });
-        let mut rows = Vec::new();
-        for (program, cell) in [(&IPERF3, &bulk), (&SOCKPERF, &exchange)] {
-            match side_by_side(bench, program, cell) {
-                Ok(row) => rows.push(row),
-                Err(failure) if failure.is_unsupported() => rows.push(Row::without_figures(
-                    "V12",
-                    format!("{cell} against {}", program.name),
-                    Verdict::CannotRun(hopyard::chain(&failure)),
-                )),
-                Err(failure) => return Err(failure),
-            }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let bulk = cells::cell("veth", Peer::Local, LoadKind::TcpStream, |axes| {
+        axes.message_size_bytes = Some(BULK_BYTES);
+    });
+    let exchange = cells::cell("veth", Peer::Local, LoadKind::TcpRr, |axes| {
+        axes.request_size_bytes = Some(REQUEST_BYTES);
+        axes.response_size_bytes = Some(REQUEST_BYTES);
+        axes.placement = Placement::Same;
+    });
+    let mut rows = Vec::new();
+    for (program, cell) in [(&IPERF3, &bulk), (&SOCKPERF, &exchange)] {
+        match side_by_side(bench, program, cell) {
+            Ok(row) => rows.push(row),
+            Err(failure) if failure.is_unsupported() => rows.push(Row::without_figures(
+                "V12",
+                format!("{cell} against {}", program.name),
+                Verdict::CannotRun(hopyard::chain(&failure)),
+            )),
+            Err(failure) => return Err(failure),
         }
-        Ok(rows)
     }
+    Ok(rows)
 }
 
 fn side_by_side(bench: &Bench, program: &Program, cell: &Cell) -> Result<Row, Failure> {

@@ -18,7 +18,12 @@ use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::generation::{generation, lab_of};
 
-pub(crate) struct ProfileAblation;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V13",
+    title: "profile and ablation: netfilter by its share, and by what a bridge costs less without",
+    only_when_named: false,
+    run,
+};
 
 const LOAD: LoadKind = LoadKind::UdpRr;
 const PART: &str = "netfilter";
@@ -31,27 +36,17 @@ const CELLS: [(&str, &str, u32); 3] = [
     ("bridge-nf with 100 rules", "bridge-nf", 100),
 ];
 
-impl Experiment for ProfileAblation {
-    fn id(&self) -> &'static str {
-        "V13"
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    lab::path("bridge-nf")?.available()?;
+    let mut blocks = Vec::new();
+    let mut rng = bench.rng(13);
+    let sampler = bench.sampler(500, 100)?;
+    for _ in 0..bench.pick(20, 6) {
+        blocks.push(block(&sampler, &mut rng)?);
     }
-
-    fn title(&self) -> &'static str {
-        "profile and ablation: netfilter by its share, and by what a bridge costs less without"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        lab::path("bridge-nf")?.available()?;
-        let mut blocks = Vec::new();
-        let mut rng = bench.rng(13);
-        let sampler = bench.sampler(500, 100)?;
-        for _ in 0..bench.pick(20, 6) {
-            blocks.push(block(&sampler, &mut rng)?);
-        }
-        let mut all = rows(&blocks, CELLS[0].0, CELLS[1].0)?;
-        all.extend(rows(&blocks, CELLS[1].0, CELLS[2].0)?);
-        Ok(all)
-    }
+    let mut all = rows(&blocks, CELLS[0].0, CELLS[1].0)?;
+    all.extend(rows(&blocks, CELLS[1].0, CELLS[2].0)?);
+    Ok(all)
 }
 
 /// The three cells by turns, in labs built in random order; then a profile of each, in a lab and windows of its own.

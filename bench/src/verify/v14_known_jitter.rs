@@ -10,23 +10,18 @@ use crate::bench::{Bench, undisturbed};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct KnownJitter;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V14",
+    title: "every other datagram of a paced flow is held back for a known time",
+    only_when_named: false,
+    run,
+};
 
 const HOLDS_US: [u32; 3] = [100, 200, 500];
 const MESSAGE_BYTES: u32 = 500;
 
-impl Experiment for KnownJitter {
-    fn id(&self) -> &'static str {
-        "V14"
-    }
-
-    fn title(&self) -> &'static str {
-        "every other datagram of a paced flow is held back for a known time"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        HOLDS_US.iter().map(|us| row(bench, *us)).collect()
-    }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    HOLDS_US.iter().map(|us| row(bench, *us)).collect()
 }
 
 fn row(bench: &Bench, hold_us: u32) -> Result<Row, Failure> {

@@ -13,7 +13,12 @@ use crate::bench::{Bench, measure};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct ShapedSearch;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V15",
+    title: "non-drop rate over a wire shaped by a token bucket",
+    only_when_named: false,
+    run,
+};
 
 const PATHS: [&str; 2] = ["veth-route", "macvlan"];
 const RATES_BPS: [u64; 2] = [100_000_000, 300_000_000];
@@ -24,21 +29,11 @@ const WARM_UP_MS: u64 = 200;
 /// The width of the search's goal, and as much again for its uncertainty.
 const TOLERANCE: f64 = 0.02;
 
-impl Experiment for ShapedSearch {
-    fn id(&self) -> &'static str {
-        "V15"
-    }
-
-    fn title(&self) -> &'static str {
-        "non-drop rate over a wire shaped by a token bucket"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let cells = PATHS
-            .iter()
-            .flat_map(|path| RATES_BPS.map(|rate| (path, rate)));
-        cells.map(|(path, rate)| row(bench, path, rate)).collect()
-    }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let cells = PATHS
+        .iter()
+        .flat_map(|path| RATES_BPS.map(|rate| (path, rate)));
+    cells.map(|(path, rate)| row(bench, path, rate)).collect()
 }
 
 fn row(bench: &Bench, path: &str, rate_bps: u64) -> Result<Row, Failure> {

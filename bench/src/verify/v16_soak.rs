@@ -15,7 +15,12 @@ use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct Soak;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V16",
+    title: "200 containers for half an hour: nothing leaks, nothing drifts (runs only when named)",
+    only_when_named: true,
+    run,
+};
 
 const CONTAINERS: u32 = 200;
 /// Memory that an allocator may keep, KiB.
@@ -32,36 +37,22 @@ const LEAST_PROVED: f64 = 0.95;
 /// Confidence of the test for drift.
 const CONFIDENCE: f64 = 0.99;
 
-impl Experiment for Soak {
-    fn id(&self) -> &'static str {
-        "V16"
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let length = Duration::from_secs(bench.pick(1_800, 60));
+    let sampler = bench.sampler(bench.pick(10_000, 2_000), 300)?;
+    let cell = cell();
+    let began = Instant::now();
+    let mut samples = Vec::new();
+    while began.elapsed() < length || samples.len() < 2 * SETTLING {
+        let m = sampler.measure(&cell, 0.0)?;
+        samples.push(Taken {
+            at_h: began.elapsed().as_secs_f64() / 3600.0,
+            demand_ns: cells::demand_ns(cell.load, &m),
+            is_proved: m.way.proved,
+            held: Held::now()?,
+        });
     }
-
-    fn title(&self) -> &'static str {
-        "200 containers for half an hour: nothing leaks, nothing drifts (runs only when named)"
-    }
-
-    fn only_when_named(&self) -> bool {
-        true
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let length = Duration::from_secs(bench.pick(1_800, 60));
-        let sampler = bench.sampler(bench.pick(10_000, 2_000), 300)?;
-        let cell = cell();
-        let began = Instant::now();
-        let mut samples = Vec::new();
-        while began.elapsed() < length || samples.len() < 2 * SETTLING {
-            let m = sampler.measure(&cell, 0.0)?;
-            samples.push(Taken {
-                at_h: began.elapsed().as_secs_f64() / 3600.0,
-                demand_ns: cells::demand_ns(cell.load, &m),
-                is_proved: m.way.proved,
-                held: Held::now()?,
-            });
-        }
-        Ok(vec![leaks(&samples)?, drift(&samples)?])
-    }
+    Ok(vec![leaks(&samples)?, drift(&samples)?])
 }
 
 fn cell() -> Cell {

@@ -14,7 +14,12 @@ use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
-pub(crate) struct ManyEndpoints;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V17",
+    title: "a thousand endpoints on a bridge and on the direct switch, beside `ip -batch`",
+    only_when_named: false,
+    run,
+};
 
 const ENDPOINTS: u32 = 1000;
 const MOST_RATIO: f64 = 2.0;
@@ -44,39 +49,29 @@ struct Took {
     down: Vec<f64>,
 }
 
-impl Experiment for ManyEndpoints {
-    fn id(&self) -> &'static str {
-        "V17"
-    }
-
-    fn title(&self) -> &'static str {
-        "a thousand endpoints on a bridge and on the direct switch, beside `ip -batch`"
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let mut rng = bench.rng(17);
-        let mut all: [Took; BUILDERS.len()] = Default::default();
-        for _ in 0..bench.pick(8, 3) {
-            let mut order: Vec<_> = BUILDERS.into_iter().enumerate().collect();
-            order.shuffle(&mut rng);
-            for (n, builder) in order {
-                let (up, down) = match builder {
-                    Builder::Hopyard(path) => by_hopyard(path)?,
-                    Builder::Ip => by_ip()?,
-                };
-                all[n].up.push(up);
-                all[n].down.push(down);
-                std::thread::sleep(DUST);
-            }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let mut rng = bench.rng(17);
+    let mut all: [Took; BUILDERS.len()] = Default::default();
+    for _ in 0..bench.pick(8, 3) {
+        let mut order: Vec<_> = BUILDERS.into_iter().enumerate().collect();
+        order.shuffle(&mut rng);
+        for (n, builder) in order {
+            let (up, down) = match builder {
+                Builder::Hopyard(path) => by_hopyard(path)?,
+                Builder::Ip => by_ip()?,
+            };
+            all[n].up.push(up);
+            all[n].down.push(down);
+            std::thread::sleep(DUST);
         }
-        let [bridge, direct, floor] = &all;
-        Ok(vec![
-            row("on a bridge built", &bridge.up, &floor.up)?,
-            row("on a bridge removed", &bridge.down, &floor.down)?,
-            row("on direct built", &direct.up, &floor.up)?,
-            row("on direct removed", &direct.down, &floor.down)?,
-        ])
     }
+    let [bridge, direct, floor] = &all;
+    Ok(vec![
+        row("on a bridge built", &bridge.up, &floor.up)?,
+        row("on a bridge removed", &bridge.down, &floor.down)?,
+        row("on direct built", &direct.up, &floor.up)?,
+        row("on direct removed", &direct.down, &floor.down)?,
+    ])
 }
 
 fn row(what: &str, own: &[f64], floor: &[f64]) -> Result<Row, Failure> {

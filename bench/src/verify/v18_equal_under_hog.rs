@@ -15,11 +15,16 @@ use rand_chacha::ChaCha8Rng;
 use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
-use crate::hog::{Hog, Pattern};
+use crate::hog::{self, Pattern};
 use crate::kept::Table;
 use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns};
 
-pub(crate) struct EqualUnderHog;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V18",
+    title: "equal cells by turns on a machine disturbed on purpose",
+    only_when_named: true,
+    run,
+};
 
 /// Each has two comparisons.
 const TABLES: usize = 210;
@@ -51,50 +56,36 @@ impl Said {
     }
 }
 
-impl Experiment for EqualUnderHog {
-    fn id(&self) -> &'static str {
-        "V18"
-    }
-
-    fn title(&self) -> &'static str {
-        "equal cells by turns on a machine disturbed on purpose"
-    }
-
-    fn only_when_named(&self) -> bool {
-        true
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        bench.two_cpus()?;
-        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
-        let mut rng = bench.rng(18);
-        let tables = bench.tables(TABLES, 14);
-        let mut todo: Vec<(LoadKind, Pattern)> = loads_by_turns()
-            .flat_map(|load| Pattern::ALL.map(|pattern| (load, pattern)))
-            .cycle()
-            .take(tables)
-            .collect();
-        todo.shuffle(&mut rng);
-        let mut all = Vec::with_capacity(tables);
-        for (done, (load, pattern)) in (0_u64..).zip(todo) {
-            if done % 10 == 0 {
-                hopyard::note(format_args!("V18: table {done} of {tables}"));
-            }
-            let name = format!("V18-{done:03}-{load}-{}", pattern.word());
-            let table = bench.table(&name, || {
-                let _hog = Hog::start(bench, pattern, bench.seed + done)?;
-                equal(&sampler, load, &mut rng)
-            })?;
-            // Later ones may have been kept, where the random order was another.
-            let Some(table) = table else { continue };
-            all.push(Said {
-                load,
-                pattern,
-                report: assess(&table.run),
-            });
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    bench.two_cpus()?;
+    let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
+    let mut rng = bench.rng(18);
+    let tables = bench.tables(TABLES, 14);
+    let mut todo: Vec<(LoadKind, Pattern)> = loads_by_turns()
+        .flat_map(|load| Pattern::ALL.map(|pattern| (load, pattern)))
+        .cycle()
+        .take(tables)
+        .collect();
+    todo.shuffle(&mut rng);
+    let mut all = Vec::with_capacity(tables);
+    for (done, (load, pattern)) in (0_u64..).zip(todo) {
+        if done % 10 == 0 {
+            hopyard::note(format_args!("V18: table {done} of {tables}"));
         }
-        rows(bench, &all)
+        let name = format!("V18-{done:03}-{load}-{}", pattern.word());
+        let table = bench.table(&name, || {
+            let _hog = hog::start(bench, pattern, bench.seed + done)?;
+            equal(&sampler, load, &mut rng)
+        })?;
+        // Later ones may have been kept, where the random order was another.
+        let Some(table) = table else { continue };
+        all.push(Said {
+            load,
+            pattern,
+            report: assess(&table.run),
+        });
     }
+    rows(bench, &all)
 }
 
 fn equal(sampler: &Sampler, load: LoadKind, rng: &mut ChaCha8Rng) -> Result<Table, Failure> {

@@ -12,15 +12,20 @@ use hopyard::model::{Cell, LoadKind, Measurement, Placement};
 use hopyard::stats::{self, Verdict as Judgement};
 use rand_chacha::ChaCha8Rng;
 
-use crate::bench::{Bench, quiet_cores};
+use crate::bench::{Bench, median, quiet_cores};
 use crate::burn::{Burn, Ends};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
-use crate::hog::{Hog, Pattern};
+use crate::hog::{self, Pattern};
 use crate::kept::Table;
 use crate::pair::{Fate, Figure, Pair, Share, WARM_UP_MS, WINDOW_MS};
 
-pub(crate) struct SlowUnderHog;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V19",
+    title: "a path slowed by 3 %, found in time on a machine disturbed on purpose",
+    only_when_named: true,
+    run,
+};
 
 const TABLES: usize = 40;
 const SLOWDOWN: f64 = 0.03;
@@ -71,29 +76,15 @@ struct Tally {
     detectable: Vec<f64>,
 }
 
-impl Experiment for SlowUnderHog {
-    fn id(&self) -> &'static str {
-        "V19"
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    bench.two_cpus()?;
+    let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
+    let mut rng = bench.rng(19);
+    let mut rows = Vec::new();
+    for trial in TRIALS {
+        rows.extend(trial.rows(bench, &sampler, &mut rng)?);
     }
-
-    fn title(&self) -> &'static str {
-        "a path slowed by 3 %, found in time on a machine disturbed on purpose"
-    }
-
-    fn only_when_named(&self) -> bool {
-        true
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        bench.two_cpus()?;
-        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
-        let mut rng = bench.rng(19);
-        let mut rows = Vec::new();
-        for trial in TRIALS {
-            rows.extend(trial.rows(bench, &sampler, &mut rng)?);
-        }
-        Ok(rows)
-    }
+    Ok(rows)
 }
 
 impl Trial {
@@ -206,7 +197,7 @@ impl Trial {
                     Some(burns) => burns,
                     none => none.insert(self.burns(sampler)?),
                 };
-                let _hog = Hog::start(bench, Pattern::RealTime, bench.seed + done as u64)?;
+                let _hog = hog::start(bench, Pattern::RealTime, bench.seed + done as u64)?;
                 self.table(bench, sampler, burns, rng)
             })?;
             if let Some(table) = table {
@@ -302,10 +293,4 @@ impl Tally {
             self.detectable.extend(verdict.smallest_detectable);
         }
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -17,11 +17,16 @@ use rand_chacha::ChaCha8Rng;
 use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
-use crate::hog::{Hog, Pattern};
+use crate::hog::{self, Pattern};
 use crate::kept::Table;
 use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns};
 
-pub(crate) struct PrintedCoverage;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V20",
+    title: "printed intervals hold the mean of a run twenty times as long",
+    only_when_named: true,
+    run,
+};
 
 /// Runs of a load: each is compared with the twenty others.
 const RUNS: usize = 21;
@@ -38,53 +43,39 @@ struct Tally {
     fate: Fate,
 }
 
-impl Experiment for PrintedCoverage {
-    fn id(&self) -> &'static str {
-        "V20"
-    }
-
-    fn title(&self) -> &'static str {
-        "printed intervals hold the mean of a run twenty times as long"
-    }
-
-    fn only_when_named(&self) -> bool {
-        true
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        bench.two_cpus()?;
-        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
-        let mut rng = bench.rng(20);
-        let mut rows = Vec::new();
-        for pattern in [None, Some(Pattern::RealTime)] {
-            let mut tally = Tally::default();
-            for load in loads_by_turns() {
-                let when = pattern.map_or("left alone", Pattern::name);
-                hopyard::note(format_args!("V20: {load}, {when}"));
-                let _hog = pattern
-                    .map(|pattern| Hog::start(bench, pattern, bench.seed))
-                    .transpose()?;
-                let word = pattern.map_or("left-alone", Pattern::word);
-                let mut runs = Vec::new();
-                for nth in 0..bench.tables(RUNS, 3).max(2) {
-                    let name = format!("V20-{word}-{load}-{nth:02}");
-                    let table = bench.table(&name, || short(bench, &sampler, load, &mut rng))?;
-                    runs.extend(table.map(|table| table.run));
-                }
-                // One run has no others to be compared with.
-                if runs.len() > 1 {
-                    tally.add(&runs);
-                }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    bench.two_cpus()?;
+    let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
+    let mut rng = bench.rng(20);
+    let mut rows = Vec::new();
+    for pattern in [None, Some(Pattern::RealTime)] {
+        let mut tally = Tally::default();
+        for load in loads_by_turns() {
+            let when = pattern.map_or("left alone", Pattern::name);
+            hopyard::note(format_args!("V20: {load}, {when}"));
+            let _hog = pattern
+                .map(|pattern| hog::start(bench, pattern, bench.seed))
+                .transpose()?;
+            let word = pattern.map_or("left-alone", Pattern::word);
+            let mut runs = Vec::new();
+            for nth in 0..bench.tables(RUNS, 3).max(2) {
+                let name = format!("V20-{word}-{load}-{nth:02}");
+                let table = bench.table(&name, || short(bench, &sampler, load, &mut rng))?;
+                runs.extend(table.map(|table| table.run));
             }
-            if tally.is_empty() {
-                let what = pattern.map_or("left alone", Pattern::name);
-                rows.push(Row::not_measured("V20", what.to_owned()));
-                continue;
+            // One run has no others to be compared with.
+            if runs.len() > 1 {
+                tally.add(&runs);
             }
-            rows.extend(tally.rows(bench, pattern)?);
         }
-        Ok(rows)
+        if tally.is_empty() {
+            let what = pattern.map_or("left alone", Pattern::name);
+            rows.push(Row::not_measured("V20", what.to_owned()));
+            continue;
+        }
+        rows.extend(tally.rows(bench, pattern)?);
     }
+    Ok(rows)
 }
 
 /// Generations of a short run.

@@ -6,7 +6,7 @@
 //! stated, and nothing is promised. Each takes turns with a sender over a wire without a shaper. Devices without offloads, as in 2007: each frame is by itself.
 
 use hopyard::measure::Sampler;
-use hopyard::model::{Cell, LoadKind, Outcome, Peer, Placement, Rate, Switch};
+use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate, Switch};
 use hopyard::stats::{self, Estimate};
 use hopyard::store::Run;
 use rand_chacha::ChaCha8Rng;
@@ -16,7 +16,12 @@ use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::pair::{Pair, WARM_UP_MS, WINDOW_MS};
 
-pub(crate) struct WireCost;
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    id: "V21",
+    title: "what a packet costs over a wire that pauses, beside one without a shaper",
+    only_when_named: true,
+    run,
+};
 
 const MESSAGE: u32 = 1400;
 const TOLERANCE: f64 = 0.02;
@@ -42,31 +47,17 @@ enum Limit {
 /// Those that are compared with the sender alone, and how many generations that takes.
 const LIMITS: [(Limit, u32); 3] = [(Limit::Both, 40), (Limit::BothByFrame, 8), (Limit::Wire, 8)];
 
-impl Experiment for WireCost {
-    fn id(&self) -> &'static str {
-        "V21"
-    }
-
-    fn title(&self) -> &'static str {
-        "what a packet costs over a wire that pauses, beside one without a shaper"
-    }
-
-    fn only_when_named(&self) -> bool {
-        true
-    }
-
-    fn run(&self, bench: &Bench) -> Result<Vec<Row>, Failure> {
-        let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
-        let mut rng = bench.rng(21);
-        let mut rows = Vec::new();
-        for rate_bps in RATES_BPS {
-            for (limit, generations) in LIMITS {
-                let generations = bench.pick(generations, 8);
-                rows.push(row(&sampler, rate_bps, limit, generations, &mut rng)?);
-            }
+fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
+    let mut rng = bench.rng(21);
+    let mut rows = Vec::new();
+    for rate_bps in RATES_BPS {
+        for (limit, generations) in LIMITS {
+            let generations = bench.pick(generations, 8);
+            rows.push(row(&sampler, rate_bps, limit, generations, &mut rng)?);
         }
-        Ok(rows)
     }
+    Ok(rows)
 }
 
 /// Payload that a paced sender has on the wire, bit/s.
@@ -148,9 +139,9 @@ fn row(
 fn costs(run: &Run) -> (Vec<f64>, Vec<f64>) {
     let of_cell = |cell| {
         let samples = run.samples.iter().filter(move |s| s.cell == cell);
-        samples.map(|sample| match &sample.outcome {
-            Outcome::Measured(m) => Some(cells::demand_ns(LoadKind::UdpStream, m)),
-            Outcome::Failed { .. } => None,
+        samples.map(|sample| {
+            let m = sample.measurement()?;
+            Some(cells::demand_ns(LoadKind::UdpStream, m))
         })
     };
     of_cell(1)

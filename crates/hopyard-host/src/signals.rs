@@ -46,6 +46,22 @@ fn asked() {
     }
 }
 
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, ns, and looks every 100 ms whether the user asked to stop: true if not.
+///
+/// # Errors
+/// The clock cannot be waited for.
+pub fn sleep_until(instant_ns: u64) -> std::io::Result<bool> {
+    const LOOK_NS: u64 = 100_000_000;
+    while !interrupted() {
+        let now = clock::monotonic_ns();
+        if now >= instant_ns {
+            return Ok(true);
+        }
+        clock::sleep_until_monotonic_ns(instant_ns.min(now + LOOK_NS))?;
+    }
+    Ok(false)
+}
+
 /// Whether the user asked to stop.
 #[must_use]
 pub fn interrupted() -> bool {

@@ -316,16 +316,9 @@ impl Sampler {
 
 /// Sleeps until an instant, and checks every 100 ms whether the user wants to stop.
 fn wait_until(instant_ns: u64) -> Result<(), Error> {
-    const LOOK_NS: u64 = 100_000_000;
-    loop {
-        if signals::interrupted() {
-            return Err(Error::Interrupted);
-        }
-        let now = clock::monotonic_ns();
-        if now >= instant_ns {
-            return Ok(());
-        }
-        let next = instant_ns.min(now + LOOK_NS);
-        clock::sleep_until_monotonic_ns(next).map_err(Error::Clock)?;
+    if signals::sleep_until(instant_ns).map_err(Error::Clock)? {
+        Ok(())
+    } else {
+        Err(Error::Interrupted)
     }
 }

@@ -28,7 +28,6 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
 use crate::error::{Error, Result};
-use hog::Hog;
 use question::{QUESTIONS, Question};
 use tally::{Record, Tally};
 use target::Outcome;
@@ -121,7 +120,7 @@ pub(crate) fn run(options: &Decide) -> Result<bool> {
 
 /// Measures one table. A method that fails is a finding. Errors are only the user's wish to stop, and a missing hog.
 fn ask(ways: &Ways, task: Task, verify: &Path, seed: u64) -> Result<Record> {
-    let _hog = task.hog.then(|| Hog::start(verify, seed)).transpose()?;
+    let _hog = task.hog.then(|| hog::start(verify, seed)).transpose()?;
     let asked = ways.ask(task.way, task.question)?;
     let (told, failed) = match asked.told {
         Ok(told) => (told, None),
@@ -187,14 +186,15 @@ fn chosen(options: &Decide) -> Result<Vec<&'static Question>> {
     }
     let find = |name: &String| {
         let found = QUESTIONS.iter().find(|question| question.name == name);
-        found.ok_or_else(|| hopyard::model::UnknownName {
-            kind: "table",
-            name: name.clone(),
-            choices: QUESTIONS
-                .iter()
-                .map(|question| question.name)
-                .collect::<Vec<_>>()
-                .join(", "),
+        found.ok_or_else(|| {
+            hopyard::model::UnknownName::new(
+                "table",
+                name,
+                QUESTIONS
+                    .iter()
+                    .map(|question| question.name)
+                    .collect::<Vec<_>>(),
+            )
         })
     };
     Ok(options
