@@ -66,7 +66,7 @@ fn offload_off_is_off_on_every_device_that_lets_one_change_it() {
     walk("offload=off", |path, peer| {
         for (value, wanted) in [("off", "off"), ("on", "on")] {
             let lab = built(&cell(
-                path.name(),
+                path.name,
                 peer,
                 LoadKind::TcpStream,
                 &[("offload", value)],
@@ -102,7 +102,7 @@ fn a_flag_by_its_name_is_as_asked_or_refused_by_its_device() {
     walk("each offload flag", |path, peer| {
         for flag in flags {
             for value in ["on", "off"] {
-                let cell = cell(path.name(), peer, LoadKind::TcpStream, &[(flag, value)]);
+                let cell = cell(path.name, peer, LoadKind::TcpStream, &[(flag, value)]);
                 match build(&cell) {
                     Ok(lab) => as_asked(&lab, flag, value)?,
                     Err(e @ Error::OffloadFixed { .. }) => {
@@ -142,23 +142,23 @@ fn every_device_has_the_mtu() {
     walk("mtu", |path, peer| {
         for mtu in [1340, 9000] {
             let set = [("mtu", &*mtu.to_string())];
-            let cell = cell(path.name(), peer, LoadKind::TcpStream, &set);
+            let cell = cell(path.name, peer, LoadKind::TcpStream, &set);
             let lab = match build(&cell) {
                 Ok(lab) => lab,
                 // Its userspace datapath would cut longer frames.
-                Err(e @ Error::MtuTooLarge { .. }) if path.name() == "ovs-internal" => {
+                Err(e @ Error::MtuTooLarge { .. }) if path.name == "ovs-internal" => {
                     if mtu <= 1500 || !e.is_unsupported() {
                         return Err(e.to_string());
                     }
                     tell(&e.to_string());
                     continue;
                 }
-                Err(e @ Error::Unsupported { .. }) if path.name() == "tap-vde" && mtu > 1500 => {
+                Err(e @ Error::Unsupported { .. }) if path.name == "tap-vde" && mtu > 1500 => {
                     tell(&hopyard::chain(&e));
                     continue;
                 }
                 // boringtun reads no longer packets.
-                Err(e @ Error::AxisRefused { .. }) if path.name() == "tun-vpn" && mtu > 1560 => {
+                Err(e @ Error::AxisRefused { .. }) if path.name == "tun-vpn" && mtu > 1560 => {
                     tell(&e.to_string());
                     continue;
                 }
@@ -197,13 +197,13 @@ fn headers(kind: &str) -> u32 {
 fn the_smallest_mtu_carries_both_families_or_the_path_says_which_does() {
     let _beside = beside();
     walk("mtu=1280", |path, peer| {
-        let cell = |mtu| cell(path.name(), peer, LoadKind::TcpRr, &[("mtu", mtu)]);
+        let cell = |mtu| cell(path.name, peer, LoadKind::TcpRr, &[("mtu", mtu)]);
         let lab = match build(&cell("1280")) {
             Ok(lab) => lab,
             // IPv6 needs 1280 bytes inside a tunnel too.
-            Err(e) if headers(path.name()) > 0 => {
+            Err(e) if headers(path.name) > 0 => {
                 let text = e.to_string();
-                let least = (1280 + headers(path.name())).to_string();
+                let least = (1280 + headers(path.name)).to_string();
                 let says = format!("needs an MTU of {least} at least");
                 if !e.is_unsupported() || !text.contains(&says) {
                     return Err(text);
@@ -215,7 +215,7 @@ fn the_smallest_mtu_carries_both_families_or_the_path_says_which_does() {
         let ns = lab.space(lab.topology.client.role).unwrap().handle.ns();
         let server = lab.topology.server.addresses;
         let mut families = [Family::V4, Family::V6].into_iter();
-        families.try_for_each(|family| match path.echo(family) {
+        families.try_for_each(|family| match (path.echo)(family) {
             Echo::None => Ok(()),
             Echo::BothWays | Echo::ToServer => ping(ns, server.of(family)).map(drop),
         })
@@ -230,10 +230,10 @@ fn a_rate_shapes_the_wire_both_ways() {
             return Ok(());
         }
         for load in [LoadKind::TcpStream, LoadKind::TcpMaerts] {
-            let cell = cell(path.name(), peer, load, &[("rate", "100mbit")]);
+            let cell = cell(path.name, peer, load, &[("rate", "100mbit")]);
             let lab = built(&cell)?;
             mostly(|| {
-                let what = format!("{}, {load}", path.name());
+                let what = format!("{}, {load}", path.name);
                 let counted =
                     proved(&lab, &cell, 400).unwrap_or_else(|why| panic!("{what}: {why}"));
                 let mbit = |bytes: u64| bytes * 8000 / counted.window_ns;
@@ -258,7 +258,7 @@ fn a_rate_shapes_the_wire_both_ways() {
 fn ipv6_is_ipv6() {
     let _beside = beside();
     walk("family=6", |path, peer| {
-        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[("family", "6")]);
+        let cell = cell(path.name, peer, LoadKind::TcpRr, &[("family", "6")]);
         let lab = built(&cell)?;
         let count = || ipv6_packets(&lab);
         let before = count();
@@ -337,7 +337,7 @@ fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
 fn labs_look_the_same_to_both_families() {
     let _beside = beside();
     walk("addresses", |path, peer| {
-        let lab = built(&cell(path.name(), peer, LoadKind::TcpRr, &[]))?;
+        let lab = built(&cell(path.name, peer, LoadKind::TcpRr, &[]))?;
         let server = &lab.topology.server.addresses;
         let blocks = match (IpAddr::from(server.v4), IpAddr::from(server.v6)) {
             (IpAddr::V4(v4), IpAddr::V6(v6)) => {
@@ -359,10 +359,10 @@ fn labs_look_the_same_to_both_families() {
 fn ports_that_nobody_uses_are_ports_and_out_of_the_way() {
     let _beside = beside();
     walk("ports=12", |path, peer| {
-        if !path.axes().contains(&"ports") {
+        if !path.axes.contains(&"ports") {
             return Ok(());
         }
-        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[("ports", "12")]);
+        let cell = cell(path.name, peer, LoadKind::TcpRr, &[("ports", "12")]);
         let lab = built(&cell)?;
         let links = lab.space(role::HUB).unwrap().handle.links().unwrap();
         let idle = links.iter().filter(|l| l.name.starts_with("idle")).count();
@@ -399,12 +399,12 @@ fn ports_that_nobody_uses_are_ports_and_out_of_the_way() {
 fn rules_stand_in_the_hub_and_stop_nothing() {
     let _beside = beside();
     walk("rules=100", |path, peer| {
-        if !path.axes().contains(&"rules") {
+        if !path.axes.contains(&"rules") {
             return Ok(());
         }
         for family in ["4", "6"] {
             let set = [("rules", "100"), ("family", family)];
-            let cell = cell(path.name(), peer, LoadKind::TcpRr, &set);
+            let cell = cell(path.name, peer, LoadKind::TcpRr, &set);
             let lab = built(&cell)?;
             let hub = lab.space(role::HUB).unwrap().handle.ns();
             let chains = nft_chains(hub).unwrap();

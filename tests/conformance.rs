@@ -20,7 +20,7 @@ use crate::support::{alone, apart, beside, cell, proved, sampler, tell, unless_d
 /// Of payload: as many transactions, whose responses have a byte each.
 const ENOUGH_BYTES: u64 = 100;
 
-fn build(path: &'static dyn Path, peer: Peer, cell: &Cell) -> Result<Lab, String> {
+fn build(path: &'static Path, peer: Peer, cell: &Cell) -> Result<Lab, String> {
     Lab::build(path, peer, &cell.axes).map_err(|e| hopyard::chain(&e))
 }
 
@@ -48,8 +48,8 @@ fn pack_what_guests_boot() {
     }
 }
 
-fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<(), String> {
-    let stream = cell(path.name(), peer, LoadKind::TcpStream, set);
+fn conform(path: &'static Path, peer: Peer, set: &[(&str, &str)]) -> Result<(), String> {
+    let stream = cell(path.name, peer, LoadKind::TcpStream, set);
     let lab = build(path, peer, &stream)?;
     let client = &lab.topology.client;
     // A guest stands as long as its worker.
@@ -78,7 +78,7 @@ fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<
             // pasta of 2023 stalls for seconds where a stream overruns its sockets.
             set.push(("pace", "100mbit"));
         }
-        let cell = cell(path.name(), peer, load, &set);
+        let cell = cell(path.name, peer, load, &set);
         let measured = enough(&lab, &cell).map_err(|why| format!("{load}: {why}"))?;
         carried(&lab, &measured).map_err(|why| format!("{load}: {why}"))?;
         let (is_guest, steal) = (client.guest_cpus.is_some(), measured.guest_steal_ratio);
@@ -93,7 +93,7 @@ fn conform(path: &'static dyn Path, peer: Peer, set: &[(&str, &str)]) -> Result<
 
 fn ping_both_ways(lab: &Lab) -> Result<(), String> {
     // Ends of Unix sockets have no device but a loopback of their own.
-    if lab.path.sockets() != Sockets::Internet {
+    if lab.path.sockets != Sockets::Internet {
         return Ok(());
     }
     let ends = [&lab.topology.client, &lab.topology.server];
@@ -105,7 +105,7 @@ fn ping_both_ways(lab: &Lab) -> Result<(), String> {
         let ns = lab.space(from.role).map_err(|e| e.to_string())?.handle.ns();
         for family in [Family::V4, Family::V6] {
             let way = format!("{} to {}", from.role, to.role);
-            let answered = match lab.path.echo(family) {
+            let answered = match (lab.path.echo)(family) {
                 Echo::BothWays => true,
                 Echo::ToServer => !is_back,
                 Echo::None => false,
@@ -176,7 +176,7 @@ fn a_device_that_is_not_passed_refutes_the_way() {
     let sampler = sampler(60, 20);
     walk_with_devices("a wrong way", |path, peer| {
         for load in [LoadKind::TcpStream, LoadKind::UdpRr] {
-            let cell = cell(path.name(), peer, load, &[]);
+            let cell = cell(path.name, peer, load, &[]);
             let mut lab = build(path, peer, &cell)?;
             let role = lab.topology.server.role;
             idle_pair(&lab.space(role).map_err(|e| e.to_string())?.handle);
@@ -261,16 +261,16 @@ fn a_peer_that_a_path_does_not_have_is_refused_with_those_it_has() {
         let mut refused = 0;
         for path in hopyard::lab::PATHS {
             for peer in Peer::ALL {
-                if path.peers().contains(&peer) {
+                if path.peers.contains(&peer) {
                     continue;
                 }
-                let cell = cell(path.name(), peer, LoadKind::TcpRr, &[]);
-                let error = build(*path, peer, &cell).unwrap_err();
+                let cell = cell(path.name, peer, LoadKind::TcpRr, &[]);
+                let error = build(path, peer, &cell).unwrap_err();
                 assert!(
                     error.contains(&format!("has no peer `{}`", peer.name())),
                     "{error}"
                 );
-                assert!(error.contains(path.peers()[0].name()), "{error}");
+                assert!(error.contains(path.peers[0].name()), "{error}");
                 refused += 1;
             }
         }

@@ -162,13 +162,13 @@ fn containers_are_compared_with_native_senders() {
 }
 
 /// The paths that have containers, with each of their peers.
-fn walk_contained(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
+fn walk_contained(what: &str, each: impl Fn(&'static Path, Peer) -> Result<(), String>) {
     walk_all(what, |path, peer, _| {
         let own = Axes {
             containers: Some(Containers::Own),
             ..Axes::default()
         };
-        if path.axes().contains(&"containers") && path.has(&own) {
+        if path.axes.contains(&"containers") && (path.has)(&own) {
             each(path, peer)?;
         }
         Ok(())
@@ -190,14 +190,14 @@ fn every_container_carries_and_its_way_is_proved() {
                 LoadKind::UdpRr,
                 LoadKind::UdpFlood,
             ] {
-                let cell = contained(path.name(), peer, load, &[]);
+                let cell = contained(path.name, peer, load, &[]);
                 let lab = build(&cell)?;
                 let measured = proved(&lab, &cell, 150)?;
                 if measured.client_scheduling.switches().is_none() {
                     return Err("nobody counted context switches".to_owned());
                 }
             }
-            let cell = contained(path.name(), peer, LoadKind::TcpCrr, &[("family", "6")]);
+            let cell = contained(path.name, peer, LoadKind::TcpCrr, &[("family", "6")]);
             proved(&build(&cell)?, &cell, 150)?;
             before.unchanged()
         });

@@ -40,7 +40,7 @@ fn every_device_is_steered_and_the_machine_is_as_before() {
     let before = entries();
     let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
     walk("rfs", |path, peer| {
-        let of = |value| cell(path.name(), peer, LoadKind::TcpRr, &[("rfs", value)]);
+        let of = |value| cell(path.name, peer, LoadKind::TcpRr, &[("rfs", value)]);
         let lab = build(&of("on")).map_err(|e| hopyard::chain(&e))?;
         assert_eq!(entries(), 32_768);
         for (role, name) in devices(&lab) {
@@ -103,7 +103,7 @@ fn every_device_is_steered_without_readers() {
     let before = entries();
     let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
     walk("rps", |path, peer| {
-        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[("rps", "on")]);
+        let cell = cell(path.name, peer, LoadKind::TcpRr, &[("rps", "on")]);
         let lab = build(&cell).map_err(|e| hopyard::chain(&e))?;
         // The kernel's table is for `rfs` alone.
         assert_eq!(entries(), before);

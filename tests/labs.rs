@@ -25,11 +25,11 @@ fn talks(lab: &Lab) {
 
 /// Every path that can be built here, with each of its peers.
 /// But for paths whose client is no namespace of this kernel's.
-fn combinations() -> Vec<(&'static dyn Path, Peer)> {
+fn combinations() -> Vec<(&'static Path, Peer)> {
     PATHS
         .iter()
-        .filter(|path| path.available().is_ok() && !path.by_name_only())
-        .flat_map(|path| path.peers().iter().map(|peer| (*path, *peer)))
+        .filter(|path| path.available().is_ok() && !path.by_name_only)
+        .flat_map(|path| path.peers.iter().map(|peer| (*path, *peer)))
         .collect()
 }
 
@@ -38,7 +38,7 @@ fn two_labs_stand_side_by_side() {
     const ECHOES: u64 = 100;
     let _beside = beside();
     for (path, peer) in combinations() {
-        let (one, other) = (build(path.name(), peer), build(path.name(), peer));
+        let (one, other) = (build(path.name, peer), build(path.name, peer));
         assert_ne!(one.id(), other.id());
         let packets = |lab: &Lab| -> u64 {
             let spaces = lab.spaces().iter();
@@ -51,9 +51,9 @@ fn two_labs_stand_side_by_side() {
         for _ in 0..ECHOES {
             talks(&one);
         }
-        assert!(packets(&one) - busy >= ECHOES, "{}", path.name());
+        assert!(packets(&one) - busy >= ECHOES, "{}", path.name);
         // Neighbours that are looked for once more, at most.
-        assert!(packets(&other) - quiet < 20, "{}", path.name());
+        assert!(packets(&other) - quiet < 20, "{}", path.name);
         drop(one);
         talks(&other);
     }
@@ -70,7 +70,7 @@ fn fifty_labs_leave_the_machine_as_it_was() {
         let before = Traces::now();
         let kernel_before = namespaces_of_the_kernel();
         for (path, peer) in combinations.iter().cycle().take(50) {
-            drop(build(path.name(), *peer));
+            drop(build(path.name, *peer));
         }
         before.unchanged().unwrap();
         if kernel_before.is_none() {
@@ -132,10 +132,10 @@ fn a_lab_that_fails_half_way_leaves_nothing() {
         let mut failed = BTreeSet::new();
         for (path, peer) in combinations() {
             // The last thing a lab does is setting offloads; veth and its kin cannot have LRO.
-            let axes = cell(path.name(), peer, LoadKind::TcpRr, &[("lro", "on")]).axes;
+            let axes = cell(path.name, peer, LoadKind::TcpRr, &[("lro", "on")]).axes;
             if let Err(error) = Lab::build(path, peer, &axes) {
                 assert!(error.is_unsupported(), "{error}");
-                failed.insert(path.name());
+                failed.insert(path.name);
             }
         }
         before.unchanged().unwrap();
@@ -166,7 +166,7 @@ fn labs_are_built_from_several_threads_at_once() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for (path, peer) in combinations() {
-                    let lab = build(path.name(), peer);
+                    let lab = build(path.name, peer);
                     talks(&lab);
                 }
             });

@@ -62,22 +62,16 @@ fn is_found(lab: &Lab) -> Option<bool> {
 fn a_path_that_learns_finds_what_nobody_told_it_of() {
     let _beside = beside();
     walk("further addresses behind an endpoint", |path, peer| {
-        if peer != Peer::Local || path.name() == "native" {
+        if peer != Peer::Local || path.name == "native" {
             return Ok(());
         }
-        let cell = cell(path.name(), peer, LoadKind::TcpRr, &[]);
+        let cell = cell(path.name, peer, LoadKind::TcpRr, &[]);
         let lab = Lab::build(path, peer, &cell.axes).map_err(|e| hopyard::chain(&e))?;
         let learns = path.offers(peer, &cell.axes).contains(&Feature::Learning);
         let found = is_found(&lab);
-        tell(&format!(
-            "{}: learns {learns}, found {found:?}",
-            path.name()
-        ));
+        tell(&format!("{}: learns {learns}, found {found:?}", path.name));
         (learns == found.unwrap_or(false))
             .then_some(())
-            .ok_or(format!(
-                "{}: says {learns}, and it is {found:?}",
-                path.name()
-            ))
+            .ok_or(format!("{}: says {learns}, and it is {found:?}", path.name))
     });
 }

@@ -59,10 +59,10 @@ fn threads_poll_what_has_napi_and_the_rest_is_said() {
     assert_eq!(pollers().0, Vec::<String>::new(), "of somebody else");
     walk("napi", |path, peer| {
         let set = [("gro", "on"), ("tso", "off"), ("napi", "threaded")];
-        match build(&cell(path.name(), peer, LoadKind::TcpRr, &set)) {
+        match build(&cell(path.name, peer, LoadKind::TcpRr, &set)) {
             Ok(lab) => {
                 let found = threaded_devices(&lab);
-                tell(&format!("{}, {peer}: {}", path.name(), found.join(" ")));
+                tell(&format!("{}, {peer}: {}", path.name, found.join(" ")));
                 let threads = pollers().0.len();
                 drop(lab);
                 until("no thread polls any more", Duration::from_secs(10), || {
@@ -75,7 +75,7 @@ fn threads_poll_what_has_napi_and_the_rest_is_said() {
             }
             Err(error) => {
                 let error = hopyard::chain(&error);
-                tell(&format!("{}, {peer}: {error}", path.name()));
+                tell(&format!("{}, {peer}: {error}", path.name));
                 let is_told = error.contains("napi=threaded") || error.contains("[fixed]");
                 if is_told { Ok(()) } else { Err(error) }
             }

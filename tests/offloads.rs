@@ -166,7 +166,7 @@ fn a_wrong_request_is_refused_before_anything_is_built() {
         refused(&["--peer", "local"]).says(&["--offloads <PATH>"]);
         for path in hopyard::lab::PATHS {
             if path.available().is_err() {
-                refused(&["--offloads", path.name()]).says(&[path.name(), "cannot"]);
+                refused(&["--offloads", path.name]).says(&[path.name, "cannot"]);
             }
         }
     });

@@ -54,12 +54,7 @@ fn every_device_has_gso_max_or_is_named_as_the_one_that_cannot() {
     let _beside = beside();
     walk("gso_max", |path, peer| {
         for (value, bytes) in [("32KiB", 32_768), ("180KiB", 184_320)] {
-            let cell = cell(
-                path.name(),
-                peer,
-                LoadKind::TcpStream,
-                &[("gso_max", value)],
-            );
+            let cell = cell(path.name, peer, LoadKind::TcpStream, &[("gso_max", value)]);
             let lab = match build(&cell) {
                 Ok(lab) => lab,
                 Err(e @ Error::AxisRefused { .. }) if bytes > 65_536 => {
@@ -67,7 +62,7 @@ fn every_device_has_gso_max_or_is_named_as_the_one_that_cannot() {
                     if !e.is_unsupported() || !text.contains("takes 65536 bytes at most") {
                         return Err(text);
                     }
-                    tell(&format!("{}: {text}", path.name()));
+                    tell(&format!("{}: {text}", path.name));
                     continue;
                 }
                 Err(e) => return Err(format!("gso_max={value}: {}", hopyard::chain(&e))),

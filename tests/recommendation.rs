@@ -95,7 +95,7 @@ fn who_needs_no_privilege_finds_it_so() {
         {
             continue;
         }
-        for need in path.needs() {
+        for need in path.needs {
             assert!(
                 need.is_device,
                 "{path:?} needs {need:?}, which is more than a device"

@@ -268,7 +268,7 @@ fn a_path_that_this_kernel_lacks_is_an_error_by_name_and_left_out_of_all() {
         let lacking: Vec<&str> = paths
             .iter()
             .filter(|path| path.available().is_err())
-            .map(|path| path.name())
+            .map(|path| path.name)
             .collect();
         if lacking.is_empty() {
             tell("this kernel lacks no path: nothing is left out of `all`");
@@ -297,20 +297,20 @@ fn a_path_that_this_kernel_lacks_is_an_error_by_name_and_left_out_of_all() {
                 .any(|c| c["path"] == path && c["status"] == "ok")
         };
         let warnings = report["warnings"].to_string();
-        let of_all = || paths.iter().filter(|path| !path.by_name_only());
+        let of_all = || paths.iter().filter(|path| !path.by_name_only);
         for path in of_all() {
-            let lacks = lacking.contains(&path.name());
-            let local = path.peers().contains(&hopyard::model::Peer::Local);
-            assert_eq!(measured(path.name()), local && !lacks, "{}", path.name());
+            let lacks = lacking.contains(&path.name);
+            let local = path.peers.contains(&hopyard::model::Peer::Local);
+            assert_eq!(measured(path.name), local && !lacks, "{}", path.name);
             assert!(
-                !lacks || warnings.contains(path.name()),
+                !lacks || warnings.contains(path.name),
                 "{}: {warnings}",
-                path.name()
+                path.name
             );
         }
         assert_eq!(
             warnings.contains("left_out"),
-            of_all().any(|path| lacking.contains(&path.name())),
+            of_all().any(|path| lacking.contains(&path.name)),
             "{warnings}"
         );
     });

@@ -29,7 +29,7 @@ fn each_cpu_has_a_queue_of_its_own_or_the_device_is_named_that_has_none() {
     let count = cpus.len().to_string();
     walk("xps", |path, peer| {
         let set = [("queues", count.as_str()), ("xps", "on")];
-        match build(&cell(path.name(), peer, LoadKind::TcpRr, &set)) {
+        match build(&cell(path.name, peer, LoadKind::TcpRr, &set)) {
             Ok(lab) => {
                 let mut steered = 0;
                 for (role, name) in devices(&lab) {
@@ -41,7 +41,7 @@ fn each_cpu_has_a_queue_of_its_own_or_the_device_is_named_that_has_none() {
                         }
                     }
                 }
-                tell(&format!("{}, {peer}: {steered} devices", path.name()));
+                tell(&format!("{}, {peer}: {steered} devices", path.name));
                 if steered == 0 {
                     Err("no device is steered".to_owned())
                 } else {
@@ -50,7 +50,7 @@ fn each_cpu_has_a_queue_of_its_own_or_the_device_is_named_that_has_none() {
             }
             Err(error) => {
                 let error = hopyard::chain(&error);
-                tell(&format!("{}, {peer}: {error}", path.name()));
+                tell(&format!("{}, {peer}: {error}", path.name));
                 let says = ["no device of this lab has several", "set `steering=cpu`"];
                 let is_told =
                     error.contains("xps=on") && says.iter().any(|why| error.contains(why));

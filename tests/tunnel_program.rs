@@ -14,7 +14,7 @@ fn is_here() -> bool {
     let Err(error) = path.available() else {
         return true;
     };
-    let present = path.needs().iter().all(|need| machine_has(*need));
+    let present = path.needs.iter().all(|need| machine_has(*need));
     skip("tun-vpn", present, &hopyard::chain(&error));
     false
 }

@@ -153,8 +153,8 @@ fn a_load_without_connections_is_refused_by_name() {
 
 #[test]
 fn paths_with_unix_sockets_are_known_to_whoever_recommends() {
-    let own = |name: &&str| path(name).unwrap().sockets() != Sockets::Internet;
-    let all = hopyard::lab::PATHS.iter().map(|path| path.name());
+    let own = |name: &&str| path(name).unwrap().sockets != Sockets::Internet;
+    let all = hopyard::lab::PATHS.iter().map(|path| path.name);
     let found: Vec<&str> = all.filter(own).collect();
     assert_eq!(found, PATHS);
 }

@@ -44,12 +44,12 @@ fn a_wire_that_pauses_keeps_its_rate_both_ways() {
                 ("wire_pause", "1ms"),
                 ("offload", offload),
             ];
-            let cell = cell(path.name(), peer, load, &set);
+            let cell = cell(path.name, peer, load, &set);
             let lab = match build(&cell) {
                 Ok(lab) => lab,
                 // Their devices are to encapsulate what the wire would make pauses of.
                 Err(why @ Error::AxisRefused { .. })
-                    if ["vxlan", "geneve", "gre", "ipip"].contains(&path.name())
+                    if ["vxlan", "geneve", "gre", "ipip"].contains(&path.name)
                         && offload == "on" =>
                 {
                     tell(&why.to_string());
@@ -58,9 +58,9 @@ fn a_wire_that_pauses_keeps_its_rate_both_ways() {
                 Err(why) => return Err(hopyard::chain(&why)),
             };
             // pasta's own window makes up for no pauses: 114 Mbit/s were seen.
-            let least = if path.name() == "pasta" { 90.0 } else { 165.0 };
+            let least = if path.name == "pasta" { 90.0 } else { 165.0 };
             mostly(|| {
-                let what = format!("{}, {load}, offload {offload}", path.name());
+                let what = format!("{}, {load}, offload {offload}", path.name);
                 let m = proved(&lab, &cell, 400).map_err(|why| format!("{what}: {why}"))?;
                 let came = mbit(m.tcp.unwrap().bytes_received, &m);
                 let said = format!("{what}: {came:.1} Mbit/s of payload at 200mbit");

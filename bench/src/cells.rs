@@ -8,7 +8,7 @@ use hopyard::model::{Axes, Cell, LoadKind, Measurement, Peer, Placement};
 pub fn cell(path: &str, peer: Peer, load: LoadKind, change: impl FnOnce(&mut Axes)) -> Cell {
     let mut axes = Axes::default();
     change(&mut axes);
-    let own = lab::path(path).map_or(&[][..], |path| path.axes());
+    let own = lab::path(path).map_or(&[][..], |path| path.axes);
     Cell {
         path: path.to_owned(),
         peer,

@@ -65,8 +65,8 @@ fn paths_that_this_kernel_lacks_conform_inside_a_guest() {
     let _beside = beside();
     let lacking: Vec<&str> = lab::PATHS
         .iter()
-        .filter(|path| path.is_built() && path.available().is_err() && has_programs(**path))
-        .map(|path| path.name())
+        .filter(|path| path.is_built && path.available().is_err() && has_programs(path))
+        .map(|path| path.name)
         .filter(|name| !NOT_IN_A_GUEST.contains(name) && is_asked_for(name))
         .collect();
     if lacking.is_empty() {

@@ -12,10 +12,10 @@ use super::{kernels, skip_part, tell};
 
 /// Does something for every path and peer that can be built here, but for paths whose each sample takes
 /// seconds; fails with all that failed, and where a path is passed over that this kernel has.
-pub(crate) fn walk(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>) {
+pub(crate) fn walk(what: &str, each: impl Fn(&'static Path, Peer) -> Result<(), String>) {
     walk_those(
         what,
-        |path| !path.by_name_only(),
+        |path| !path.by_name_only,
         |path, peer, _| each(path, peer),
     );
 }
@@ -23,12 +23,12 @@ pub(crate) fn walk(what: &str, each: impl Fn(&'static dyn Path, Peer) -> Result<
 /// The same with every path there is, with the axes that make another path of it.
 pub(crate) fn walk_all(
     what: &str,
-    each: impl Fn(&'static dyn Path, Peer, &[(&str, &str)]) -> Result<(), String>,
+    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<(), String>,
 ) {
     if is_asked_for("vm") {
         kernels::guests_boot_one();
     }
-    walk_those(what, |path| path.is_built(), each);
+    walk_those(what, |path| path.is_built, each);
 }
 
 /// An environment variable with the only paths to walk, separated by commas. Each of them must be available.
@@ -47,13 +47,13 @@ pub(crate) fn is_asked_for(path: &str) -> bool {
 /// [`walk`] with the paths by name only as well. Guests, which take seconds, and paths without devices are left out.
 pub(crate) fn walk_with_devices(
     what: &str,
-    each: impl Fn(&'static dyn Path, Peer) -> Result<(), String>,
+    each: impl Fn(&'static Path, Peer) -> Result<(), String>,
 ) {
     walk_those(
         what,
         |path| {
-            let is_slow = path.extra_time() > Duration::from_secs(1);
-            path.is_built() && !is_slow && path.sockets() == Sockets::Internet
+            let is_slow = path.extra_time > Duration::from_secs(1);
+            path.is_built && !is_slow && path.sockets == Sockets::Internet
         },
         |path, peer, _| each(path, peer),
     );
@@ -61,33 +61,33 @@ pub(crate) fn walk_with_devices(
 
 fn walk_those(
     what: &str,
-    those: impl Fn(&dyn Path) -> bool,
-    each: impl Fn(&'static dyn Path, Peer, &[(&str, &str)]) -> Result<(), String>,
+    those: impl Fn(&Path) -> bool,
+    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<(), String>,
 ) {
     let mut failures = Vec::new();
     let (mut done, mut skipped) = (0, Vec::new());
-    let to_walk = |path: &dyn Path| those(path) && is_asked_for(path.name());
-    for &path in PATHS.iter().filter(|path| to_walk(**path)) {
+    let to_walk = |path: &Path| those(path) && is_asked_for(path.name);
+    for &path in PATHS.iter().filter(|path| to_walk(path)) {
         if let Err(error) = path.available() {
             if asked().is_some() {
                 failures.push(hopyard::chain(&error));
             }
-            if let Err(why) = rightly_skipped(path, path.needs(), &error) {
-                failures.push(format!("{}: {why}", path.name()));
+            if let Err(why) = rightly_skipped(path, path.needs, &error) {
+                failures.push(format!("{}: {why}", path.name));
             }
-            skipped.push(path.name().to_owned());
+            skipped.push(path.name.to_owned());
             continue;
         }
         for attach in attachments(path) {
             let value = attach.map(|attach| attach.to_string());
             let set: Vec<_> = value.iter().map(|v| ("attach", v.as_str())).collect();
-            let name = format!("{} {set:?}", path.name());
+            let name = format!("{} {set:?}", path.name);
             let axes = Axes {
                 attach,
                 ..Axes::default()
             };
             if let Err(error) = path.available_with(&axes) {
-                let needs = path.needs_for(&axes);
+                let needs = (path.needs_for)(&axes);
                 if let Err(why) = rightly_skipped(path, needs, &error) {
                     failures.push(format!("{name}: {why}"));
                 }
@@ -112,8 +112,8 @@ fn walk_those(
 }
 
 /// How a path's guest can be attached; one, nothing, where it has none.
-fn attachments(path: &dyn Path) -> Vec<Option<Attach>> {
-    if path.axes().contains(&"attach") {
+fn attachments(path: &Path) -> Vec<Option<Attach>> {
+    if path.axes.contains(&"attach") {
         Attach::ALL.map(Some).into()
     } else {
         vec![None]
@@ -121,7 +121,7 @@ fn attachments(path: &dyn Path) -> Vec<Option<Attach>> {
 }
 
 /// A path that is not there says which feature is missing and what would provide it, and it is so.
-fn rightly_skipped(path: &dyn Path, needs: &[Need], error: &lab::Error) -> Result<(), String> {
+fn rightly_skipped(path: &Path, needs: &[Need], error: &lab::Error) -> Result<(), String> {
     let lab::Error::Unsupported { source, .. } = error else {
         return Err(format!(
             "skipped for something else: {}",
@@ -141,7 +141,7 @@ fn rightly_skipped(path: &dyn Path, needs: &[Need], error: &lab::Error) -> Resul
         Some(_) => Ok(()),
         None => Err(format!(
             "{} is skipped, though this kernel has all of {needs:?}: {}",
-            path.name(),
+            path.name,
             hopyard::chain(error)
         )),
     }
@@ -321,8 +321,8 @@ fn unshared(command: &[&str]) -> Option<bool> {
 }
 
 /// Does this machine have every program that a path needs? Guests get their programs from it.
-pub(crate) fn has_programs(path: &dyn Path) -> bool {
-    let needs = path.needs().iter();
+pub(crate) fn has_programs(path: &Path) -> bool {
+    let needs = path.needs.iter();
     let mut programs = needs.flat_map(|need| need.carried.programs);
     programs.all(|name| has_program(name))
 }

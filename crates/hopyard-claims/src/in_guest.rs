@@ -105,6 +105,6 @@ fn cells(plan: &plan::Plan, checks: &[&Check], emulated: bool) -> Result<Vec<Cel
 }
 
 pub(super) fn can_be_in_guest(path: &str) -> bool {
-    let needs = |path: &'static dyn lab::Path| path.needs().contains(&lab::paths::Need::GUEST);
+    let needs = |path: &'static lab::Path| path.needs.contains(&lab::paths::Need::GUEST);
     lab::path(path).is_ok_and(|path| !needs(path))
 }

@@ -119,7 +119,7 @@ impl Selection {
         match key {
             "path" => {
                 self.paths = all(values, |name| {
-                    lab::path(name).map(|path| path.name().to_owned())
+                    lab::path(name).map(|path| path.name.to_owned())
                 })?;
             }
             "peer" => self.peers = all(values, str::parse)?,

@@ -96,11 +96,11 @@ fn check_name(name: &str) -> Result<()> {
 ///
 /// # Errors
 /// The name is taken or unfit, or the path cannot be built; nothing stands then.
-pub fn up(name: &str, path: &'static dyn super::Path, peer: Peer, axes: &Axes) -> Result<Kept> {
+pub fn up(name: &str, path: &'static super::Path, peer: Peer, axes: &Axes) -> Result<Kept> {
     check_name(name)?;
     let kept = Kept {
         name: name.to_owned(),
-        path: path.name().to_owned(),
+        path: path.name.to_owned(),
         peer,
         axes: axes.clone(),
         owner: Owner::me().to_string(),
@@ -147,7 +147,7 @@ fn draft() -> PathBuf {
     Path::new(HOME).join(format!(".{}", LabId::next()))
 }
 
-fn stand(mut kept: Kept, path: &'static dyn super::Path) -> Result<Kept> {
+fn stand(mut kept: Kept, path: &'static super::Path) -> Result<Kept> {
     let home = directory(&kept.name);
     let mut lab = Lab::build_to_keep(path, kept.peer, &kept.axes)?;
     lab.builder.keep(&home, &mut kept)?;

@@ -17,7 +17,7 @@ use crate::model::{Axes, Datapath, DeviceCount, GuestUsed, LinkEnd, OffloadState
 pub struct Lab {
     pub(super) builder: Builder,
     /// The path that the lab was built from.
-    pub path: &'static dyn Path,
+    pub path: &'static Path,
     /// Endpoints and the way between them.
     pub topology: Topology,
     /// Offload flags of every device, as read back.
@@ -32,7 +32,7 @@ impl Lab {
     /// # Errors
     /// The path has no such peer, this host cannot build it, or the kernel refused; what was made up
     /// to then is gone again.
-    pub fn build(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+    pub fn build(path: &'static Path, peer: Peer, axes: &Axes) -> Result<Self> {
         Self::build_with(path, peer, Builder::new(axes, false))
     }
 
@@ -41,7 +41,7 @@ impl Lab {
     /// # Errors
     /// As [`Lab::build`]; an endpoint cannot be reached.
     pub fn build_between(
-        path: &'static dyn Path,
+        path: &'static Path,
         peer: Peer,
         axes: &Axes,
         endpoints: Option<&Endpoints>,
@@ -55,20 +55,18 @@ impl Lab {
     ///
     /// # Errors
     /// As [`Lab::build`].
-    pub(crate) fn build_to_keep(path: &'static dyn Path, peer: Peer, axes: &Axes) -> Result<Self> {
+    pub(crate) fn build_to_keep(path: &'static Path, peer: Peer, axes: &Axes) -> Result<Self> {
         Self::build_with(path, peer, Builder::new(axes, true))
     }
 
-    fn build_with(path: &'static dyn Path, peer: Peer, mut builder: Builder) -> Result<Self> {
+    fn build_with(path: &'static Path, peer: Peer, mut builder: Builder) -> Result<Self> {
         path.check_with(peer, builder.axes())?;
-        let across = path.is_built() && builder.has_real_wire();
-        if across && !(peer == Peer::Far && crosses_cable(path.name())) {
-            return Err(Error::NoCable { path: path.name() });
+        let across = path.is_built && builder.has_real_wire();
+        if across && !(peer == Peer::Far && crosses_cable(path.name)) {
+            return Err(Error::NoCable { path: path.name });
         }
-        builder.keep_switches_of(path.name());
-        let topology = path
-            .build(&mut builder, peer)
-            .map_err(|e| unsupported(path, e))?;
+        builder.keep_switches_of(path.name);
+        let topology = (path.build)(&mut builder, peer).map_err(|e| unsupported(path, e))?;
         if across {
             builder.reach_built(&topology)?;
         }
@@ -78,7 +76,7 @@ impl Lab {
             "a daemon's home is missing in KINDS"
         );
         builder.settle()?;
-        let offloads = offloads::apply(&builder, path.name(), peer)?;
+        let offloads = offloads::apply(&builder, path.name, peer)?;
         for axis in ON_LAB {
             axis.apply(&mut builder).map_err(|e| unsupported(path, e))?;
         }
@@ -194,10 +192,10 @@ fn is_kind(service: &Service) -> bool {
 }
 
 /// A missing kernel feature, said of the path.
-fn unsupported(path: &'static dyn Path, error: Error) -> Error {
+fn unsupported(path: &'static Path, error: Error) -> Error {
     match error {
         Error::Net(source @ hopyard_net::Error::Unsupported { .. }) => Error::Unsupported {
-            path: path.name(),
+            path: path.name,
             source,
         },
         other => other,

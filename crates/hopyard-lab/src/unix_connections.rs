@@ -14,7 +14,7 @@ impl Lab {
     #[must_use]
     pub fn server_place(&self, axes: &Axes) -> Place {
         match self.builder.sockets_in() {
-            Some(directory) if self.path.sockets() != Sockets::Internet => {
+            Some(directory) if self.path.sockets != Sockets::Internet => {
                 Place::Directory(directory)
             }
             Some(_) | None => Place::Address(self.topology.server.addresses.of(axes.family)),

@@ -115,7 +115,7 @@ impl Builder {
         &mut self,
         of: &UserMode,
         peer: Peer,
-        command: impl FnOnce(&Place) -> (Command, Ready),
+        command: fn(&UserMode, &Place) -> (Command, Ready),
     ) -> Result<Topology> {
         let name = of.program.name;
         if self.mtu() > of.most_mtu {
@@ -167,7 +167,7 @@ impl Builder {
     fn run_beside_client(
         &mut self,
         of: &UserMode,
-        command: impl FnOnce(&Place) -> (Command, Ready),
+        command: fn(&UserMode, &Place) -> (Command, Ready),
     ) -> Result<()> {
         let netns = self.space(role::A)?.ns().as_fd().try_clone_to_owned();
         let netns = netns.map_err(|source| Error::File {
@@ -182,10 +182,11 @@ impl Builder {
             hook: None,
         };
         let service = self.service(of.home, datapath)?;
-        let (mut command, ready) = command(&Place {
+        let place = Place {
             directory: service.directory(),
             mtu,
-        });
+        };
+        let (mut command, ready) = command(of, &place);
         command.stdin(netns);
         service.start(of.program, command, Some(ready))
     }

@@ -180,7 +180,7 @@ impl Sampler {
             [] => allowed_cpus.clone(),
             chosen => chosen.to_vec(),
         };
-        let mut spec = spec_of(cell.load, &cell.axes)?.over(lab.path.sockets());
+        let mut spec = spec_of(cell.load, &cell.axes)?.over(lab.path.sockets);
         (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
         let mut ends = Ends {
             is_crowded: spec.crowded,

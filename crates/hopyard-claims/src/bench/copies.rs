@@ -140,17 +140,17 @@ fn by_bridge_or_netfilter(callers: &[String]) -> bool {
 }
 
 /// What is sent on a path, as the report had it: from a namespace to a second machine, in messages of 1400 bytes.
-fn cell_of(path: &dyn lab::Path, load: LoadKind) -> Cell {
+fn cell_of(path: &lab::Path, load: LoadKind) -> Cell {
     let peer = Peer::Far;
     let axes = Axes {
         message_size_bytes: Some(MESSAGE),
         ..Axes::default()
     };
     Cell {
-        path: path.name().to_owned(),
+        path: path.name.to_owned(),
         peer,
         load,
-        axes: axes.for_cell(load, peer, path.axes()),
+        axes: axes.for_cell(load, peer, path.axes),
     }
 }
 

@@ -17,7 +17,7 @@ const DROP: &str = "table inet claims {
 /// Two endpoints on a path.
 fn build(path: &str) -> Result<Lab> {
     let path = lab::path(path)?;
-    let axes = Axes::default().for_cell(LoadKind::UdpRr, Peer::Local, path.axes());
+    let axes = Axes::default().for_cell(LoadKind::UdpRr, Peer::Local, path.axes);
     Ok(Lab::build(path, Peer::Local, &axes)?)
 }
 
@@ -29,7 +29,7 @@ fn pass_despite_rule(lab: &Lab) -> Result<bool> {
     if !reaches(a, b, to)? {
         return Err(Error::Lacking(format!(
             "traffic over {} did not pass even before there was a rule",
-            lab.path.name()
+            lab.path.name
         )));
     }
     apply_ruleset(space(role::HUB)?.ns(), DROP)?;

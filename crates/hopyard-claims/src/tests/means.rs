@@ -12,7 +12,7 @@ const BLOCKS: u32 = 10;
 fn taps(bytes: impl Fn(&Cell, u32) -> Option<f64>) -> Run {
     let mut run = hand_made(&["veth"]);
     let planned = run.header.cells.remove(0);
-    let own = crate::lab::path("tap-mq").unwrap().axes();
+    let own = crate::lab::path("tap-mq").unwrap().axes;
     let load = LoadKind::TcpStream;
     for peer in [Peer::Far, Peer::Host] {
         for size in [512, 16384] {

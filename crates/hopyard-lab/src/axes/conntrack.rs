@@ -59,11 +59,8 @@ mod tests {
 
     #[test]
     fn who_has_the_axis_lists_what_is_tracked() {
-        for path in PATHS
-            .iter()
-            .filter(|path| path.axes().contains(&"conntrack"))
-        {
-            let needs = path.needs().iter().map(|need| need.name);
+        for path in PATHS.iter().filter(|path| path.axes.contains(&"conntrack")) {
+            let needs = path.needs.iter().map(|need| need.name);
             assert!(needs.into_iter().any(|name| name == "nf_conntrack_netlink"));
         }
         let mut axes = Axes::default();

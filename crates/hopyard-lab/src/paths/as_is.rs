@@ -2,55 +2,29 @@
 
 use std::time::Duration;
 
-use super::{Need, Path};
+use super::Path;
 use crate::model::{AXES, Axes, Decides, Peer};
 use crate::{Builder, Error, Result, Topology};
 
-const NAME: &str = "as-is";
 /// Axes of labs that decide something else than what is built.
 const LEFT: [&str; 2] = ["family", "placement"];
 
-pub(super) struct AsIs;
+pub(super) static AS_IS: Path = Path {
+    name: "as-is",
+    summary: "nothing is built: between two endpoints as they are, with their own interfaces and routes, which --client and \
+     --server name (by name only)",
+    peers: &[Peer::Local],
+    mtu_owner: "whoever set it up",
+    by_name_only: true,
+    is_built: false,
+    // Two connections are made for each sample, and another machine is looked at before it has a load.
+    extra_time: Duration::from_millis(700),
+    ..Path::new(build)
+};
 
-impl Path for AsIs {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "nothing is built: between two endpoints as they are, with their own interfaces and routes, which --client and \
-         --server name (by name only)"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local]
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "whoever set it up"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[]
-    }
-
-    fn by_name_only(&self) -> bool {
-        true
-    }
-
-    fn is_built(&self) -> bool {
-        false
-    }
-
-    /// Two connections are made for each sample, and another machine is looked at before it has a load.
-    fn extra_time(&self) -> Duration {
-        Duration::from_millis(700)
-    }
-
-    fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {
-        refuse(lab.axes())?;
-        lab.reach(NAME)
-    }
+fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
+    refuse(lab.axes())?;
+    lab.reach(AS_IS.name)
 }
 
 /// What decides how a lab is built decides nothing here.
@@ -65,7 +39,7 @@ fn refuse(axes: &Axes) -> Result<()> {
         let is_usual = [&usual, &without].map(|axes| (axis.show)(axes) == wanted);
         if !LEFT.contains(&axis.name) && is_usual == [false, false] {
             return Err(Error::NotBuilt {
-                path: NAME,
+                path: AS_IS.name,
                 axis: axis.name,
                 value: wanted.unwrap_or_default(),
             });

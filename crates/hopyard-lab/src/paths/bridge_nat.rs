@@ -6,81 +6,51 @@ use hopyard_net::apply_ruleset;
 use super::netfilter::{CONNTRACK, NAT};
 use super::{Need, Path};
 use crate::builder::ETH;
-use crate::model::{Axes, Hop, Peer};
+use crate::model::{Hop, Peer};
 use crate::topology::{Endpoint, host, role};
 use crate::{Builder, Result, Subnet, Topology};
 
 /// The bridge's device.
 const BRIDGE_DEVICE: &str = "br0";
 
-pub(super) struct BridgeNat;
+pub(super) static BRIDGE_NAT: Path = Path {
+    name: "bridge-nat",
+    summary: "a Linux bridge in the hub, then IP forwarding and masquerade there (nftables)",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::BRIDGE, Need::FILTER, NAT, CONNTRACK],
+    axes: &["containers", "rules", "conntrack"],
+    filter_sees: &Peer::ALL,
+    mtu_owner: "each pair; the host asks for smaller packets or cuts them",
+    learns: true,
+    // The host is the router.
+    host_access: Some(true),
+    by_name_only: true,
+    ..Path::new(build)
+};
 
-impl Path for BridgeNat {
-    fn name(&self) -> &'static str {
-        "bridge-nat"
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    lab.bridge(BRIDGE_DEVICE, false)?;
+    let own = Subnet::LAN.host(host::HUB);
+    let router = lab.endpoint(role::HUB, BRIDGE_DEVICE, own)?;
+    let clients = lab.clients(Subnet::LAN, |lab, slot| {
+        lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
+        lab.space(role::HUB)?
+            .set_master(&slot.port, BRIDGE_DEVICE)?;
+        Ok(vec![
+            Hop::tx(slot.role, ETH),
+            Hop::rx(role::HUB, &slot.port),
+        ])
+    })?;
+    let mut way = vec![Hop::rx(role::HUB, BRIDGE_DEVICE)];
+    let (server, hub_side) = lab.routed_server(peer, None, &mut way)?;
+    lab.forward(role::HUB, &[BRIDGE_DEVICE, hub_side])?;
+    lab.add_static_neighbours(&clients, &Endpoint::new(role::HUB, BRIDGE_DEVICE, own))?;
+    for client in &clients {
+        lab.default_route(client.endpoint.role, router.addresses)?;
     }
-
-    fn summary(&self) -> &'static str {
-        "a Linux bridge in the hub, then IP forwarding and masquerade there (nftables)"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    /// The host is the router.
-    fn reaches_host(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn learns(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "each pair; the host asks for smaller packets or cuts them"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::BRIDGE, Need::FILTER, NAT, CONNTRACK]
-    }
-
-    fn filter_sees(&self, _: Peer) -> bool {
-        true
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["containers", "rules", "conntrack"]
-    }
-
-    fn by_name_only(&self) -> bool {
-        true
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        lab.bridge(BRIDGE_DEVICE, false)?;
-        let own = Subnet::LAN.host(host::HUB);
-        let router = lab.endpoint(role::HUB, BRIDGE_DEVICE, own)?;
-        let clients = lab.clients(Subnet::LAN, |lab, slot| {
-            lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
-            lab.space(role::HUB)?
-                .set_master(&slot.port, BRIDGE_DEVICE)?;
-            Ok(vec![
-                Hop::tx(slot.role, ETH),
-                Hop::rx(role::HUB, &slot.port),
-            ])
-        })?;
-        let mut way = vec![Hop::rx(role::HUB, BRIDGE_DEVICE)];
-        let (server, hub_side) = lab.routed_server(peer, None, &mut way)?;
-        lab.forward(role::HUB, &[BRIDGE_DEVICE, hub_side])?;
-        lab.add_static_neighbours(&clients, &Endpoint::new(role::HUB, BRIDGE_DEVICE, own))?;
-        for client in &clients {
-            lab.default_route(client.endpoint.role, router.addresses)?;
-        }
-        apply_ruleset(lab.space(role::HUB)?.ns(), &masquerade())?;
-        lab.expect_source_translated();
-        Ok(Topology::new(clients, server, way))
-    }
+    apply_ruleset(lab.space(role::HUB)?.ns(), &masquerade())?;
+    lab.expect_source_translated();
+    Ok(Topology::new(clients, server, way))
 }
 
 /// Whatever leaves the bridge's subnet by another device gets the hub's address.

@@ -9,88 +9,55 @@ use crate::load::Sockets;
 use crate::model::{Attach, Axes, Axis, DeviceOffloads, Family, Feature, LoadKind, Peer};
 use crate::{Builder, Error, Result, Topology};
 
+/// Builds a path towards one of its peers.
+pub type Build = fn(&mut Builder, Peer) -> Result<Topology>;
+
 /// One way to connect an endpoint.
-pub trait Path: Sync {
+pub struct Path {
     /// Its name on the command line and in results.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// What it is, in a line.
-    fn summary(&self) -> &'static str;
+    pub summary: &'static str,
     /// The peers that make sense for it.
-    fn peers(&self) -> &'static [Peer];
-    /// Those of them that are left where its guest is attached like this.
-    fn peers_attached(&self, _attach: Attach) -> &'static [Peer] {
-        self.peers()
-    }
+    pub peers: &'static [Peer],
+    /// Those of them that are left where its guest is attached in some way, for a path with guests.
+    pub(super) peers_of_attach: Option<fn(Attach) -> &'static [Peer]>,
     /// What this host must have for it.
-    fn needs(&self) -> &'static [Need];
+    pub needs: &'static [Need],
     /// What it must have besides for these axes.
-    fn needs_for(&self, _: &Axes) -> &'static [Need] {
-        &[]
-    }
+    pub needs_for: fn(&Axes) -> &'static [Need],
     /// The axes that it has beyond those of all paths.
-    fn axes(&self) -> &'static [&'static str] {
-        &[]
-    }
+    pub axes: &'static [&'static str],
     /// Has it a cell with these axes? Where it has not, whoever sweeps them goes without.
-    fn has(&self, _: &Axes) -> bool {
-        true
-    }
-    /// Do packet filter rules of the hub (nftables, iptables) see the packets between the endpoint and
-    /// this peer? Where the hub is the peer, as a host sees its own.
-    fn filter_sees(&self, peer: Peer) -> bool {
-        peer == Peer::Host
-    }
-    /// Who else filters the traffic to this peer where rules of the hub do not see it, for people.
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints"
-    }
+    pub has: fn(&Axes) -> bool,
+    /// The peers for which packet filter rules of the hub (nftables, iptables) see the packets between the endpoint and them.
+    /// Where the hub is the peer, as a host sees its own.
+    pub filter_sees: &'static [Peer],
+    /// Who else filters the traffic to a peer where rules of the hub do not see it, for people.
+    pub rules_instead: fn(Peer) -> &'static str,
     /// Whose MTU is that of the path, for people.
-    fn mtu_owner(&self) -> &'static str {
-        "each pair of devices"
-    }
+    pub mtu_owner: &'static str,
     /// Does it put an endpoint into a VLAN by itself, untagged inside and tagged on the wire?
-    fn has_vlans(&self, _: &Axes) -> bool {
-        false
-    }
+    pub(super) has_vlans: fn(&Axes) -> bool,
     /// Does it find further Ethernet addresses behind an endpoint by itself, such as those of a bridge inside a container?
-    fn learns(&self, _: &Axes) -> bool {
-        false
-    }
-    /// Does an endpoint reach the host's own addresses without a further device on the host?
-    fn reaches_host(&self, axes: &Axes) -> bool {
-        let attach = axes.attach.unwrap_or_default();
-        self.peers_attached(attach).contains(&Peer::Host)
-    }
-    /// Can anybody build it in a user namespace of their own? Devices can be made there; programs and hooks are mostly the host's.
-    fn is_unprivileged(&self, peer: Peer, axes: &Axes) -> bool {
-        let mut needs = self.needs().iter().chain(self.needs_for(axes));
-        peer == Peer::Local && self.is_built() && needs.all(|need| need.is_device)
-    }
+    pub(super) learns: bool,
+    /// Does an endpoint reach the host's own addresses without a further device on the host? `None` where it does if the
+    /// host is one of its peers.
+    pub(super) host_access: Option<bool>,
+    /// The peers towards which anybody can build it in a user namespace of their own; `None` where that follows from its needs.
+    pub(super) unprivileged: Option<&'static [Peer]>,
     /// The sockets of its two ends. Without devices they are no TCP and UDP.
-    fn sockets(&self) -> Sockets {
-        Sockets::Internet
-    }
-    /// Which echo requests (ICMP) of that IP version are answered?
-    fn echo(&self, _: Family) -> Echo {
-        Echo::BothWays
-    }
+    pub sockets: Sockets,
+    /// Which echo requests (ICMP) of an IP version are answered.
+    pub echo: fn(Family) -> Echo,
     /// Is it left out of "all", since it takes so much longer than others or is a question of its own?
-    fn by_name_only(&self) -> bool {
-        false
-    }
+    pub by_name_only: bool,
     /// Is something built for it, rather than found?
-    fn is_built(&self) -> bool {
-        true
-    }
+    pub is_built: bool,
     /// How much longer than others it takes to build and to take down, roughly.
-    fn extra_time(&self) -> Duration {
-        Duration::ZERO
-    }
-    /// Builds it. The peer is one of [`Path::peers`].
-    ///
-    /// # Errors
-    /// The kernel cannot or will not.
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology>;
+    pub extra_time: Duration,
+    /// Builds it. The peer is one of [`Path::peers`]. Fails where the kernel cannot or will not.
+    pub build: Build,
 }
 
 /// Which echo requests are answered over a path.
@@ -104,25 +71,52 @@ pub enum Echo {
     None,
 }
 
-impl fmt::Debug for dyn Path {
+impl fmt::Debug for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 
-impl dyn Path {
+impl Path {
+    /// What most paths have in common. A path says at least its name, its summary, its peers and its needs besides.
+    pub(super) const fn new(build: Build) -> Self {
+        Self {
+            name: "",
+            summary: "",
+            peers: &[],
+            peers_of_attach: None,
+            needs: &[],
+            needs_for: |_| &[],
+            axes: &[],
+            has: |_| true,
+            filter_sees: &[Peer::Host],
+            rules_instead: |_| "the endpoints",
+            mtu_owner: "each pair of devices",
+            has_vlans: |_| false,
+            learns: false,
+            host_access: None,
+            unprivileged: None,
+            sockets: Sockets::Internet,
+            echo: |_| Echo::BothWays,
+            by_name_only: false,
+            is_built: true,
+            extra_time: Duration::ZERO,
+            build,
+        }
+    }
+
     /// Can it be asked for with this peer?
     ///
     /// # Errors
     /// It has no such peer; the error lists those it has.
     pub fn check(&self, peer: Peer) -> Result<()> {
-        if self.peers().contains(&peer) {
+        if self.peers.contains(&peer) {
             return Ok(());
         }
         Err(Error::NoSuchPeer {
-            path: self.name(),
+            path: self.name,
             peer,
-            choices: names(self.peers()),
+            choices: names(self.peers),
         })
     }
 
@@ -138,11 +132,25 @@ impl dyn Path {
             return Ok(());
         }
         Err(Error::NoSuchPeerAttached {
-            path: self.name(),
+            path: self.name,
             peer,
             attach,
             choices: names(peers),
         })
+    }
+
+    /// Those of its peers that are left where its guest is attached like this.
+    #[must_use]
+    pub fn peers_attached(&self, attach: Attach) -> &'static [Peer] {
+        self.peers_of_attach.map_or(self.peers, |of| of(attach))
+    }
+
+    /// Does an endpoint reach the host's own addresses without a further device on the host?
+    #[must_use]
+    pub fn reaches_host(&self, axes: &Axes) -> bool {
+        let attach = axes.attach.unwrap_or_default();
+        let is_peer = || self.peers_attached(attach).contains(&Peer::Host);
+        self.host_access.unwrap_or_else(is_peer)
     }
 
     /// The first release of Linux that has all it needs, where something is built.
@@ -152,25 +160,25 @@ impl dyn Path {
             let parts = release.split('.').filter_map(|part| part.parse().ok());
             parts.collect()
         };
-        let needs = self.needs().iter().map(|need| need.since);
+        let needs = self.needs.iter().map(|need| need.since);
         let newest = needs.chain([NAMESPACES]).max_by_key(number);
-        newest.filter(|_| self.is_built())
+        newest.filter(|_| self.is_built)
     }
 
     /// Has it this axis?
     #[must_use]
     pub fn has_axis(&self, axis: &Axis) -> bool {
         match axis.of_path {
-            true => self.axes().contains(&axis.name),
-            false => !axis.of_devices || self.sockets() == Sockets::Internet,
+            true => self.axes.contains(&axis.name),
+            false => !axis.of_devices || self.sockets == Sockets::Internet,
         }
     }
 
     /// What of these axes matters for a cell of it.
     #[must_use]
     pub fn axes_of(&self, axes: &Axes, load: LoadKind, peer: Peer) -> Axes {
-        let axes = axes.for_cell(load, peer, self.axes());
-        match self.sockets() {
+        let axes = axes.for_cell(load, peer, self.axes);
+        match self.sockets {
             Sockets::Internet => axes,
             Sockets::UnixStream | Sockets::UnixSeqpacket => axes.without_devices(),
         }
@@ -181,9 +189,9 @@ impl dyn Path {
     /// # Errors
     /// They cannot; the error says which loads they can.
     pub fn check_load(&self, load: LoadKind) -> Result<()> {
-        let carried = self.sockets().carry(load);
+        let carried = self.sockets.carry(load);
         carried.map_err(|why| Error::NotCarried {
-            path: self.name(),
+            path: self.name,
             why,
         })
     }
@@ -193,7 +201,7 @@ impl dyn Path {
     /// # Errors
     /// What is missing and what would provide it, or no privilege to find out.
     pub fn available(&self) -> Result<()> {
-        self.probe(self.needs())
+        self.probe(self.needs)
     }
 
     /// Can this host build it with these axes, where it can be built at all?
@@ -201,7 +209,7 @@ impl dyn Path {
     /// # Errors
     /// As [`Path::available`](Self::available).
     pub fn available_with(&self, axes: &Axes) -> Result<()> {
-        self.probe(self.needs_for(axes))?;
+        self.probe((self.needs_for)(axes))?;
         for axis in ON_LAB {
             self.probe(axis.needs(axes))?;
             axis.check(axes)?;
@@ -217,20 +225,29 @@ impl dyn Path {
     /// What it offers beside its speed, between an endpoint and this peer.
     pub fn offers(&self, peer: Peer, axes: &Axes) -> Vec<Feature> {
         let offers = |feature: &Feature| match feature {
-            Feature::Filter => self.filter_sees(peer),
-            Feature::Vlan => self.has_vlans(axes),
+            Feature::Filter => self.filter_sees.contains(&peer),
+            Feature::Vlan => (self.has_vlans)(axes),
             Feature::HostAccess => self.reaches_host(axes),
             Feature::Unprivileged => self.is_unprivileged(peer, axes),
-            Feature::Learning => self.learns(axes),
+            Feature::Learning => self.learns,
         };
         Feature::ALL.into_iter().filter(offers).collect()
+    }
+
+    /// Can anybody build it in a user namespace of their own? Devices can be made there; programs and hooks are mostly the host's.
+    fn is_unprivileged(&self, peer: Peer, axes: &Axes) -> bool {
+        if let Some(peers) = self.unprivileged {
+            return peers.contains(&peer);
+        }
+        let mut needs = self.needs.iter().chain((self.needs_for)(axes));
+        peer == Peer::Local && self.is_built && needs.all(|need| need.is_device)
     }
 
     fn probe(&self, needs: &[Need]) -> Result<()> {
         for need in needs {
             need.probe().map_err(|source| match source {
                 source @ hopyard_net::Error::Unsupported { .. } => Error::Unsupported {
-                    path: self.name(),
+                    path: self.name,
                     source,
                 },
                 other => Error::Net(other),

@@ -4,11 +4,9 @@ use hopyard_switch::{LOSSES, Loss, SelfTest, test_shortcut};
 
 use super::{Need, Path};
 use crate::builder::ETH;
-use crate::model::{Axes, Hop, Peer};
+use crate::model::{Hop, Peer};
 use crate::topology::role;
 use crate::{Builder, Result, Subnet, Topology};
-
-pub(super) struct DirectShortcut;
 
 /// A kernel whose joined sockets do what others do, but for what the loads do not use.
 pub(super) const SHORTCUT: Need = Need::new("sockmap shortcut", |_| probe()).since("6.2");
@@ -28,67 +26,45 @@ fn probe() -> hopyard_net::Result<()> {
     SelfTest::check(&test, what, &accept).map_err(|error| unsupported(error.to_string()))
 }
 
-impl Path for DirectShortcut {
-    fn name(&self) -> &'static str {
-        "direct-shortcut"
-    }
+pub(super) static DIRECT_SHORTCUT: Path = Path {
+    name: "direct-shortcut",
+    summary: "direct with its shortcut: TCP between two ports without packets (experimental)",
+    // Sockets of the host and beyond the wire are never joined.
+    peers: &[Peer::Local],
+    needs: &[Need::VETH, Need::DIRECT_SWITCH, SHORTCUT],
+    rules_instead: |_| "nobody: TCP makes no packets",
+    mtu_owner: "each port; joined sockets have no packets",
+    has_vlans: |_| true,
+    by_name_only: true,
+    ..Path::new(build)
+};
 
-    fn summary(&self) -> &'static str {
-        "direct with its shortcut: TCP between two ports without packets (experimental)"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        // Sockets of the host and beyond the wire are never joined.
-        &[Peer::Local]
-    }
-
-    fn has_vlans(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "each port; joined sockets have no packets"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::DIRECT_SWITCH, SHORTCUT]
-    }
-
-    fn by_name_only(&self) -> bool {
-        true
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "nobody: TCP makes no packets"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        let clients = lab.clients(Subnet::LAN, |lab, slot| {
-            lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
-            Ok(vec![
-                Hop::any(slot.role, ETH),
-                Hop::any(role::HUB, &slot.port),
-            ])
-        })?;
-        let ports: Vec<String> = clients
-            .iter()
-            .filter_map(|client| client.way.last())
-            .map(|hop| hop.device.clone())
-            .collect();
-        let mut devices = Vec::new();
-        let server = lab.switched_server(peer, ports.clone(), &mut devices)?;
-        lab.add_static_neighbours(&clients, &server)?;
-        // Frames pass the devices, messages of joined sockets do not. The switch counts both.
-        let mut way: Vec<Hop> = devices
-            .iter()
-            .map(|hop| Hop::any(hop.namespace, &hop.device))
-            .collect();
-        way.extend(lab.join_ports(&ports)?);
-        let mut topology = Topology::new(clients, server, way);
-        // The counts of arrivals take the first of the way for the client's and the last for the server's.
-        let server_side = topology.way.pop();
-        topology.way.sort_by_key(|hop| hop.forward.is_empty());
-        topology.way.extend(server_side);
-        Ok(topology)
-    }
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    let clients = lab.clients(Subnet::LAN, |lab, slot| {
+        lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
+        Ok(vec![
+            Hop::any(slot.role, ETH),
+            Hop::any(role::HUB, &slot.port),
+        ])
+    })?;
+    let ports: Vec<String> = clients
+        .iter()
+        .filter_map(|client| client.way.last())
+        .map(|hop| hop.device.clone())
+        .collect();
+    let mut devices = Vec::new();
+    let server = lab.switched_server(peer, ports.clone(), &mut devices)?;
+    lab.add_static_neighbours(&clients, &server)?;
+    // Frames pass the devices, messages of joined sockets do not. The switch counts both.
+    let mut way: Vec<Hop> = devices
+        .iter()
+        .map(|hop| Hop::any(hop.namespace, &hop.device))
+        .collect();
+    way.extend(lab.join_ports(&ports)?);
+    let mut topology = Topology::new(clients, server, way);
+    // The counts of arrivals take the first of the way for the client's and the last for the server's.
+    let server_side = topology.way.pop();
+    topology.way.sort_by_key(|hop| hop.forward.is_empty());
+    topology.way.extend(server_side);
+    Ok(topology)
 }

@@ -15,84 +15,60 @@ const ONWARD: &str = "eth1";
 const LEFT: u16 = host::A;
 const RIGHT: u16 = host::B;
 
-pub(super) struct Forward;
+pub(super) static FORWARD: Path = Path {
+    name: "forward",
+    summary: "a chain of containers that route, between two namespaces",
+    peers: &[Peer::Local],
+    needs: &[Need::VETH],
+    needs_for: |axes| match segments(axes) {
+        Segments::Veth => &[],
+        Segments::Bridge => &[Need::BRIDGE],
+        Segments::Macvlan => &[Need::MACVLAN],
+        Segments::Direct => &[Need::DIRECT_SWITCH],
+    },
+    axes: &["chain", "segments"],
+    rules_instead: |_| "the containers that route; the endpoints",
+    by_name_only: true,
+    ..Path::new(build)
+};
 
-impl Path for Forward {
-    fn name(&self) -> &'static str {
-        "forward"
+fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
+    let kind = segments(lab.axes());
+    let routers = routers(lab.axes());
+    if kind == Segments::Macvlan {
+        lab.wire()?;
     }
-
-    fn summary(&self) -> &'static str {
-        "a chain of containers that route, between two namespaces"
+    let mut nodes = vec![(role::A, ETH, ETH)];
+    nodes.extend(routers.iter().map(|role| (*role, ETH, ONWARD)));
+    nodes.push((role::B, ETH, ETH));
+    let mut way = Vec::new();
+    let mut ports = Vec::new();
+    for (index, pair) in (0..).zip(nodes.windows(2)) {
+        let ((left, _, onward), (right, device, _)) = (pair[0], pair[1]);
+        let segment = Segment {
+            index,
+            left: (left, onward),
+            right: (right, device),
+        };
+        way.extend(segment.build(lab, kind, &mut ports)?);
     }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local]
+    if !ports.is_empty() {
+        lab.switch(None, &ports)?;
     }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH]
-    }
-
-    fn needs_for(&self, axes: &Axes) -> &'static [Need] {
-        match segments(axes) {
-            Segments::Veth => &[],
-            Segments::Bridge => &[Need::BRIDGE],
-            Segments::Macvlan => &[Need::MACVLAN],
-            Segments::Direct => &[Need::DIRECT_SWITCH],
-        }
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["chain", "segments"]
-    }
-
-    fn by_name_only(&self) -> bool {
-        true
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the containers that route; the endpoints"
-    }
-
-    fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {
-        let kind = segments(lab.axes());
-        let routers = routers(lab.axes());
-        if kind == Segments::Macvlan {
-            lab.wire()?;
-        }
-        let mut nodes = vec![(role::A, ETH, ETH)];
-        nodes.extend(routers.iter().map(|role| (*role, ETH, ONWARD)));
-        nodes.push((role::B, ETH, ETH));
-        let mut way = Vec::new();
-        let mut ports = Vec::new();
-        for (index, pair) in (0..).zip(nodes.windows(2)) {
-            let ((left, _, onward), (right, device, _)) = (pair[0], pair[1]);
-            let segment = Segment {
-                index,
-                left: (left, onward),
-                right: (right, device),
-            };
-            way.extend(segment.build(lab, kind, &mut ports)?);
-        }
-        if !ports.is_empty() {
-            lab.switch(None, &ports)?;
-        }
-        let last = u8::try_from(routers.len()).unwrap_or(u8::MAX);
-        let (first, last) = (Subnet::segment(0), Subnet::segment(last));
-        let client = lab.endpoint(role::A, ETH, first.host(LEFT))?;
-        let server = lab.endpoint(role::B, ETH, last.host(RIGHT))?;
-        lab.default_route(role::A, first.host(RIGHT))?;
-        lab.default_route(role::B, last.host(LEFT))?;
-        route(lab, &routers)?;
-        Ok(Topology {
-            client,
-            server,
-            way,
-            containers: Vec::new(),
-            spliced_at: None,
-        })
-    }
+    let last = u8::try_from(routers.len()).unwrap_or(u8::MAX);
+    let (first, last) = (Subnet::segment(0), Subnet::segment(last));
+    let client = lab.endpoint(role::A, ETH, first.host(LEFT))?;
+    let server = lab.endpoint(role::B, ETH, last.host(RIGHT))?;
+    lab.default_route(role::A, first.host(RIGHT))?;
+    lab.default_route(role::B, last.host(LEFT))?;
+    route(lab, &routers)?;
+    Ok(Topology {
+        client,
+        server,
+        way,
+        containers: Vec::new(),
+        spliced_at: None,
+    })
 }
 
 fn segments(axes: &Axes) -> Segments {

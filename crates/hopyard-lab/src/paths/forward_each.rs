@@ -12,66 +12,45 @@ use crate::{Builder, Client, ClientSlot, Endpoint, Result, Subnet, Topology};
 /// A routing container's device on the host's interface; that towards its sender is [`ETH`].
 const ONWARD: &str = "eth1";
 
-pub(super) struct ForwardEach;
+pub(super) static FORWARD_EACH: Path = Path {
+    name: "forward-each",
+    summary: "containers that route side by side, each between a sender of its own and the wire, on macvlans of the uplink",
+    peers: &[Peer::Far],
+    needs: &[Need::VETH, Need::MACVLAN],
+    axes: &["containers", "routed"],
+    rules_instead: |_| "the containers that route; the endpoints",
+    by_name_only: true,
+    ..Path::new(build)
+};
 
-impl Path for ForwardEach {
-    fn name(&self) -> &'static str {
-        "forward-each"
-    }
-
-    fn summary(&self) -> &'static str {
-        "containers that route side by side, each between a sender of its own and the wire, on macvlans of the uplink"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Far]
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::MACVLAN]
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["containers", "routed"]
-    }
-
-    fn by_name_only(&self) -> bool {
-        true
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the containers that route; the endpoints"
-    }
-
-    fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {
-        lab.wire()?;
-        let mut way = Vec::new();
-        let far = lab.far_end(Subnet::LAN, &mut way)?;
-        let routed = lab.axes().routed.unwrap_or(Routed::All);
-        let mut number = 0;
-        let clients = lab.clients(Subnet::SIDE_A, |lab, slot| {
-            number += 1;
-            if is_routed(routed, number) {
-                lab.veth((slot.role, ETH), (role::router(number), ETH))?;
-                Ok(vec![
-                    Hop::tx(slot.role, ETH),
-                    Hop::rx(role::router(number), ETH),
-                    Hop::tx(role::router(number), ONWARD),
-                ])
-            } else {
-                on_uplink(lab, slot.role, ETH)?;
-                Ok(vec![Hop::tx(slot.role, ETH)])
-            }
-        })?;
-        for (number, client) in (1..).zip(&clients) {
-            if is_routed(routed, number) {
-                route(lab, number, client, &far)?;
-            } else {
-                send_directly(lab, client, &far)?;
-            }
+fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
+    lab.wire()?;
+    let mut way = Vec::new();
+    let far = lab.far_end(Subnet::LAN, &mut way)?;
+    let routed = lab.axes().routed.unwrap_or(Routed::All);
+    let mut number = 0;
+    let clients = lab.clients(Subnet::SIDE_A, |lab, slot| {
+        number += 1;
+        if is_routed(routed, number) {
+            lab.veth((slot.role, ETH), (role::router(number), ETH))?;
+            Ok(vec![
+                Hop::tx(slot.role, ETH),
+                Hop::rx(role::router(number), ETH),
+                Hop::tx(role::router(number), ONWARD),
+            ])
+        } else {
+            on_uplink(lab, slot.role, ETH)?;
+            Ok(vec![Hop::tx(slot.role, ETH)])
         }
-        Ok(Topology::new(clients, far, way))
+    })?;
+    for (number, client) in (1..).zip(&clients) {
+        if is_routed(routed, number) {
+            route(lab, number, client, &far)?;
+        } else {
+            send_directly(lab, client, &far)?;
+        }
     }
+    Ok(Topology::new(clients, far, way))
 }
 
 /// Does this sender's traffic pass a routing container? Of half of them that of every second does, the first one's included.

@@ -4,8 +4,7 @@ use hopyard_net::LinkKind;
 
 use super::tunnel::Tunnel;
 use super::{Need, Path};
-use crate::model::{Axes, Peer};
-use crate::{Builder, Result, Topology};
+use crate::model::Peer;
 
 const TUNNEL: Tunnel = Tunnel {
     path: "geneve",
@@ -21,38 +20,13 @@ const TUNNEL: Tunnel = Tunnel {
     },
 };
 
-pub(super) struct Geneve;
-
-impl Path for Geneve {
-    fn name(&self) -> &'static str {
-        TUNNEL.path
-    }
-
-    fn summary(&self) -> &'static str {
-        "a Geneve tunnel without options; local: over a veth pair between the endpoints, far: from the hub over the wire"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn learns(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the tunnel's device: 50 bytes less than below"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::GENEVE]
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints; the host: the tunnel's UDP"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        TUNNEL.build(lab, peer)
-    }
-}
+pub(super) static GENEVE: Path = Path {
+    name: TUNNEL.path,
+    summary: "a Geneve tunnel without options; local: over a veth pair between the endpoints, far: from the hub over the wire",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::GENEVE],
+    rules_instead: |_| "the endpoints; the host: the tunnel's UDP",
+    mtu_owner: "the tunnel's device: 50 bytes less than below",
+    learns: true,
+    ..Path::new(|lab, peer| TUNNEL.build(lab, peer))
+};

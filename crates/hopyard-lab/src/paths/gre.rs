@@ -5,7 +5,6 @@ use hopyard_net::LinkKind;
 use super::tunnel::Tunnel;
 use super::{Need, Path};
 use crate::model::Peer;
-use crate::{Builder, Result, Topology};
 
 const TUNNEL: Tunnel = Tunnel {
     path: "gre",
@@ -18,34 +17,12 @@ const TUNNEL: Tunnel = Tunnel {
     },
 };
 
-pub(super) struct Gre;
-
-impl Path for Gre {
-    fn name(&self) -> &'static str {
-        TUNNEL.path
-    }
-
-    fn summary(&self) -> &'static str {
-        "a GRE tunnel for IP packets; local: over a veth pair between the endpoints, far: from the hub over the wire"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the tunnel's device: 24 bytes less than below"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::GRE]
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints; the host: the tunnel's GRE (IP protocol 47)"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        TUNNEL.build(lab, peer)
-    }
-}
+pub(super) static GRE: Path = Path {
+    name: TUNNEL.path,
+    summary: "a GRE tunnel for IP packets; local: over a veth pair between the endpoints, far: from the hub over the wire",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::GRE],
+    rules_instead: |_| "the endpoints; the host: the tunnel's GRE (IP protocol 47)",
+    mtu_owner: "the tunnel's device: 24 bytes less than below",
+    ..Path::new(|lab, peer| TUNNEL.build(lab, peer))
+};

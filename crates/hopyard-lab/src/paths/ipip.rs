@@ -4,8 +4,7 @@ use hopyard_net::LinkKind;
 
 use super::tunnel::Tunnel;
 use super::{Echo, Need, Path};
-use crate::model::{Axes, Family, Peer};
-use crate::{Builder, Result, Topology};
+use crate::model::{Family, Peer};
 
 const TUNNEL: Tunnel = Tunnel {
     path: "ipip",
@@ -18,46 +17,18 @@ const TUNNEL: Tunnel = Tunnel {
     },
 };
 
-pub(super) struct Ipip;
-
-impl Path for Ipip {
-    fn name(&self) -> &'static str {
-        TUNNEL.path
-    }
-
-    fn summary(&self) -> &'static str {
-        "IPv4 packets in IPv4 packets, the least tunnel; local: over a veth pair between the endpoints, far: from the hub over the wire"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the tunnel's device: 20 bytes less than below"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::IPIP]
-    }
-
-    /// It carries no IPv6.
-    fn has(&self, axes: &Axes) -> bool {
-        axes.family != Family::V6
-    }
-
-    fn echo(&self, family: Family) -> Echo {
-        match family {
-            Family::V4 => Echo::BothWays,
-            Family::V6 => Echo::None,
-        }
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints; the host: the tunnel's IP protocol 4"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        TUNNEL.build(lab, peer)
-    }
-}
+pub(super) static IPIP: Path = Path {
+    name: TUNNEL.path,
+    summary: "IPv4 packets in IPv4 packets, the least tunnel; local: over a veth pair between the endpoints, far: from the hub over the wire",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::IPIP],
+    // It carries no IPv6.
+    has: |axes| axes.family != Family::V6,
+    rules_instead: |_| "the endpoints; the host: the tunnel's IP protocol 4",
+    mtu_owner: "the tunnel's device: 20 bytes less than below",
+    echo: |family| match family {
+        Family::V4 => Echo::BothWays,
+        Family::V6 => Echo::None,
+    },
+    ..Path::new(|lab, peer| TUNNEL.build(lab, peer))
+};

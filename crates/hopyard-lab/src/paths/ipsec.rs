@@ -2,7 +2,7 @@
 
 use hopyard_net::EspMode;
 
-use super::{Need, Path};
+use super::{Build, Need, Path};
 use crate::builder::ETH;
 use crate::encrypted::End;
 use crate::model::{Hop, Peer};
@@ -12,88 +12,71 @@ use crate::{Builder, Error, Result, Subnet, Topology};
 /// Least MTU of an IPv6 link (RFC 8200, section 5), bytes.
 const LEAST_INSIDE: u32 = 1280;
 
+/// What a packet grows by at most, bytes: header and number of RFC 4106, 16 bytes, tag of 16, and up to 5 that fill it up.
+const OVERHEAD: u32 = 8 + 8 + 16 + 5;
+/// The IP header that tunnel mode adds, bytes.
+const OUTER_HEADER: u32 = 20;
+
 /// Packets of the endpoints' own addresses are encrypted.
-pub(super) static TRANSPORT: Ipsec = Ipsec {
+pub(super) static TRANSPORT: Path = Path {
     name: "ipsec",
     summary: "a veth pair between the endpoints, whose packets IPsec encrypts (ESP in transport mode, AES-GCM)",
-    mode: EspMode::Transport,
-    // Header and number of RFC 4106, 16 bytes, tag of 16, and up to 5 that fill it up.
-    most_overhead: 8 + 8 + 16 + 5,
+    ..path(|lab, _| build(lab, EspMode::Transport))
 };
 
 /// Whole packets are encrypted, between further addresses of the same devices.
-pub(super) static TUNNEL: Ipsec = Ipsec {
+pub(super) static TUNNEL: Path = Path {
     name: "ipsec-tunnel",
     summary: "the same in tunnel mode: whole packets are encrypted and get another IP header",
-    mode: EspMode::Tunnel,
-    most_overhead: TRANSPORT.most_overhead + 20,
+    ..path(|lab, _| build(lab, EspMode::Tunnel))
 };
 
-pub(super) struct Ipsec {
-    name: &'static str,
-    summary: &'static str,
-    mode: EspMode,
-    /// What a packet grows by at most, bytes.
-    most_overhead: u32,
+/// What both have in common.
+const fn path(build: Build) -> Path {
+    Path {
+        peers: &[Peer::Local],
+        needs: &[Need::VETH, Need::ESP],
+        mtu_owner: "the pair; TCP takes the room for the headers off",
+        ..Path::new(build)
+    }
 }
 
-impl Path for Ipsec {
-    fn name(&self) -> &'static str {
-        self.name
+fn build(lab: &mut Builder, mode: EspMode) -> Result<Topology> {
+    let (path, least) = match mode {
+        EspMode::Transport => (TRANSPORT.name, LEAST_INSIDE + OVERHEAD),
+        EspMode::Tunnel => (TUNNEL.name, LEAST_INSIDE + OVERHEAD + OUTER_HEADER),
+    };
+    if lab.mtu() < least {
+        return Err(Error::MtuTooSmall { path, least });
     }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local]
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the pair; TCP takes the room for the headers off"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::ESP]
-    }
-
-    fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {
-        if lab.mtu() < LEAST_INSIDE + self.most_overhead {
-            return Err(Error::MtuTooSmall {
-                path: self.name,
-                least: LEAST_INSIDE + self.most_overhead,
-            });
+    lab.veth((role::A, ETH), (role::B, ETH))?;
+    let end = |role, number| End {
+        role,
+        inner: Subnet::LAN.host(number),
+        outer: match mode {
+            EspMode::Transport => Subnet::LAN.host(number),
+            EspMode::Tunnel => Subnet::UNDERLAY.host(number),
+        },
+    };
+    let ends = [end(role::A, host::A), end(role::B, host::B)];
+    if mode == EspMode::Tunnel {
+        for end in ends {
+            lab.address(end.role, ETH, end.outer)?;
         }
-        lab.veth((role::A, ETH), (role::B, ETH))?;
-        let end = |role, number| End {
-            role,
-            inner: Subnet::LAN.host(number),
-            outer: match self.mode {
-                EspMode::Transport => Subnet::LAN.host(number),
-                EspMode::Tunnel => Subnet::UNDERLAY.host(number),
-            },
-        };
-        let ends = [end(role::A, host::A), end(role::B, host::B)];
-        if self.mode == EspMode::Tunnel {
-            for end in ends {
-                lab.address(end.role, ETH, end.outer)?;
-            }
-        }
-        let client = lab.endpoint(role::A, ETH, ends[0].inner)?;
-        let server = lab.endpoint(role::B, ETH, ends[1].inner)?;
-        let [encrypts, decrypts] = lab.encrypt(self.mode, ends)?;
-        Ok(Topology {
-            client,
-            server,
-            way: vec![
-                Hop::tx(role::A, ETH),
-                encrypts,
-                decrypts,
-                Hop::rx(role::B, ETH),
-            ],
-            containers: Vec::new(),
-            spliced_at: None,
-        })
     }
+    let client = lab.endpoint(role::A, ETH, ends[0].inner)?;
+    let server = lab.endpoint(role::B, ETH, ends[1].inner)?;
+    let [encrypts, decrypts] = lab.encrypt(mode, ends)?;
+    Ok(Topology {
+        client,
+        server,
+        way: vec![
+            Hop::tx(role::A, ETH),
+            encrypts,
+            decrypts,
+            Hop::rx(role::B, ETH),
+        ],
+        containers: Vec::new(),
+        spliced_at: None,
+    })
 }

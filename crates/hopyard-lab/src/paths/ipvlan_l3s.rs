@@ -10,7 +10,7 @@ use super::Path;
 use super::macvlan::on_uplink;
 use super::{Carried, Need, at_uplink};
 use crate::error::or_another_path;
-use crate::model::{Axes, Peer};
+use crate::model::Peer;
 use crate::topology::{host, role};
 use crate::wire::{FAR_END, UPLINK};
 use crate::{Builder, Error, Result, Subnet, Topology};
@@ -25,55 +25,28 @@ const NEED: Need = Need {
     })
 };
 
-pub(super) struct IpvlanL3s;
+pub(super) static IPVLAN_L3S: Path = Path {
+    name: "ipvlan-l3s",
+    summary: "ipvlan on the hub's uplink, layer 3 with netfilter (l3s); host: the hub has one too",
+    peers: &Peer::ALL,
+    needs: &[Need::VETH, NEED],
+    axes: &["containers"],
+    // What leaves by the uplink passes hooks `output` and `postrouting` of the hub, what arrives there `prerouting`
+    // and `input`.
+    filter_sees: &[Peer::Host, Peer::Far],
+    rules_instead: at_uplink,
+    mtu_owner: "the uplink, which bounds the others",
+    // A host does not talk to the ipvlans on its own device; as a peer it has one too.
+    host_access: Some(false),
+    ..Path::new(build)
+};
 
-impl Path for IpvlanL3s {
-    fn name(&self) -> &'static str {
-        "ipvlan-l3s"
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    let topology = on_uplink(lab, peer, "ipv-hub", kind)?;
+    if peer == Peer::Far {
+        route_by_uplink(lab, &topology)?;
     }
-
-    fn summary(&self) -> &'static str {
-        "ipvlan on the hub's uplink, layer 3 with netfilter (l3s); host: the hub has one too"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &Peer::ALL
-    }
-
-    /// What leaves by the uplink passes hooks `output` and `postrouting` of the hub, what arrives there `prerouting`
-    /// and `input`.
-    fn filter_sees(&self, peer: Peer) -> bool {
-        peer != Peer::Local
-    }
-
-    /// A host does not talk to the ipvlans on its own device; as a peer it has one too.
-    fn reaches_host(&self, _: &Axes) -> bool {
-        false
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the uplink, which bounds the others"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, NEED]
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["containers"]
-    }
-
-    fn rules_instead(&self, peer: Peer) -> &'static str {
-        at_uplink(peer)
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        let topology = on_uplink(lab, peer, "ipv-hub", kind)?;
-        if peer == Peer::Far {
-            route_by_uplink(lab, &topology)?;
-        }
-        Ok(topology)
-    }
+    Ok(topology)
 }
 
 fn kind() -> LinkKind<'static> {

@@ -18,57 +18,39 @@ const TUNNEL: Tunnel = Tunnel {
     },
 };
 
-pub(super) struct Macsec;
+pub(super) static MACSEC: Path = Path {
+    name: TUNNEL.path,
+    summary: "MACsec, encrypted frames; local: on a veth pair between the endpoints, far: on the wire",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::MACSEC],
+    rules_instead: |_| "the endpoints; the host: encrypted frames alone",
+    mtu_owner: "MACsec's device: 32 bytes less than below",
+    ..Path::new(build)
+};
 
-impl Path for Macsec {
-    fn name(&self) -> &'static str {
-        TUNNEL.path
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    let mut topology = TUNNEL.build(lab, peer)?;
+    let [near, far] = ends(peer);
+    let mut stations = Vec::new();
+    for end in [near, far] {
+        let mac = lab.space(end.role)?.link(TUNNEL.device)?.mac;
+        let mac = mac.ok_or_else(|| hopyard_net::Error::Reply {
+            what: format!("read the address of `{}`", TUNNEL.device),
+            why: "it has none".to_owned(),
+        })?;
+        stations.push((mac, key()?));
     }
-
-    fn summary(&self) -> &'static str {
-        "MACsec, encrypted frames; local: on a veth pair between the endpoints, far: on the wire"
+    for (end, own, other) in [(near, 0, 1), (far, 1, 0)] {
+        let (_, key) = stations[own];
+        let device = lab.space(end.role)?;
+        device.key_macsec(TUNNEL.device, key, stations[other])?;
     }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "MACsec's device: 32 bytes less than below"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::MACSEC]
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints; the host: encrypted frames alone"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        let mut topology = TUNNEL.build(lab, peer)?;
-        let [near, far] = ends(peer);
-        let mut stations = Vec::new();
-        for end in [near, far] {
-            let mac = lab.space(end.role)?.link(TUNNEL.device)?.mac;
-            let mac = mac.ok_or_else(|| hopyard_net::Error::Reply {
-                what: format!("read the address of `{}`", TUNNEL.device),
-                why: "it has none".to_owned(),
-            })?;
-            stations.push((mac, key()?));
-        }
-        for (end, own, other) in [(near, 0, 1), (far, 1, 0)] {
-            let (_, key) = stations[own];
-            let device = lab.space(end.role)?;
-            device.key_macsec(TUNNEL.device, key, stations[other])?;
-        }
-        lab.count_encrypted([near.role, far.role], TUNNEL.device)?;
-        // Behind the device of an end, before the one that sends what was encrypted.
-        topology.way.insert(1, Hop::tx(near.role, secured::MACSEC));
-        let last = topology.way.len() - 1;
-        topology
-            .way
-            .insert(last, Hop::rx(far.role, secured::MACSEC));
-        Ok(topology)
-    }
+    lab.count_encrypted([near.role, far.role], TUNNEL.device)?;
+    // Behind the device of an end, before the one that sends what was encrypted.
+    topology.way.insert(1, Hop::tx(near.role, secured::MACSEC));
+    let last = topology.way.len() - 1;
+    topology
+        .way
+        .insert(last, Hop::rx(far.role, secured::MACSEC));
+    Ok(topology)
 }

@@ -4,7 +4,7 @@ use hopyard_net::{LinkKind, MacvlanMode};
 
 use super::{Need, Path, at_uplink};
 use crate::builder::ETH;
-use crate::model::{Axes, Hop, Peer};
+use crate::model::{Hop, Peer};
 use crate::topology::{host, role};
 use crate::wire::UPLINK;
 use crate::{Builder, Endpoint, Result, Subnet, Topology};
@@ -12,45 +12,21 @@ use crate::{Builder, Endpoint, Result, Subnet, Topology};
 /// The hub's own macvlan: without one, a host cannot talk to the macvlans on its device.
 pub(super) const HUB_DEVICE: &str = "mac-hub";
 
-pub(super) struct Macvlan;
+pub(super) static MACVLAN: Path = Path {
+    name: "macvlan",
+    summary: "macvlan on the hub's uplink, bridge mode; host: the hub has one too",
+    peers: &Peer::ALL,
+    needs: &[Need::VETH, Need::MACVLAN],
+    axes: &["containers", "rules"],
+    rules_instead: at_uplink,
+    mtu_owner: "the uplink, which bounds the others",
+    // A host does not talk to the macvlans on its own device; as a peer it has one too.
+    host_access: Some(false),
+    ..Path::new(build)
+};
 
-impl Path for Macvlan {
-    fn name(&self) -> &'static str {
-        "macvlan"
-    }
-
-    fn summary(&self) -> &'static str {
-        "macvlan on the hub's uplink, bridge mode; host: the hub has one too"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &Peer::ALL
-    }
-
-    /// A host does not talk to the macvlans on its own device; as a peer it has one too.
-    fn reaches_host(&self, _: &Axes) -> bool {
-        false
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the uplink, which bounds the others"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::MACVLAN]
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["containers", "rules"]
-    }
-
-    fn rules_instead(&self, peer: Peer) -> &'static str {
-        at_uplink(peer)
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        on_uplink(lab, peer, HUB_DEVICE, kind)
-    }
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    on_uplink(lab, peer, HUB_DEVICE, kind)
 }
 
 /// Another Ethernet address on the uplink.

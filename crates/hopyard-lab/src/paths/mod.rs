@@ -41,7 +41,7 @@ mod vrf;
 mod vxlan;
 mod wireguard;
 
-pub use self::definition::{Echo, Path};
+pub use self::definition::{Build, Echo, Path};
 pub use super::need::Need;
 
 use super::Error;
@@ -57,63 +57,63 @@ fn at_uplink(peer: Peer) -> &'static str {
 }
 
 /// Every path, in the order in which tables show them.
-pub static PATHS: &[&dyn Path] = &[
-    &native::Native,
+pub static PATHS: &[&Path] = &[
+    &native::NATIVE,
     &unix::STREAM,
     &unix::SEQPACKET,
-    &veth::Veth,
-    &veth_route::VethRoute,
-    &vrf::Vrf,
-    &veth_xdp::VethXdp,
-    &sockmap::Sockmap,
+    &veth::VETH,
+    &veth_route::VETH_ROUTE,
+    &vrf::VRF,
+    &veth_xdp::VETH_XDP,
+    &sockmap::SOCKMAP,
     &bridge::BRIDGE,
     &bridge::BRIDGE_NF,
-    &bridge_nat::BridgeNat,
+    &bridge_nat::BRIDGE_NAT,
     &service::SERVICE_NFT,
     &service::SERVICE_IPTABLES,
-    &flowtable::Flowtable,
+    &flowtable::FLOWTABLE,
     &open_vswitch::OVS_VETH,
     &open_vswitch::OVS_INTERNAL,
-    &direct::Direct,
-    &direct_shortcut::DirectShortcut,
-    &tap_mq::TapMq,
-    &tap_vde::TapVde,
-    &af_xdp::AfXdp,
-    &tun_vpn::TunVpn,
+    &direct::DIRECT,
+    &direct_shortcut::DIRECT_SHORTCUT,
+    &tap_mq::TAP_MQ,
+    &tap_vde::TAP_VDE,
+    &af_xdp::AF_XDP,
+    &tun_vpn::TUN_VPN,
     &pasta::PASTA,
     &slirp4netns::SLIRP4NETNS,
-    &macvlan::Macvlan,
-    &ipvlan::Ipvlan,
-    &ipvlan_l3s::IpvlanL3s,
-    &vxlan::Vxlan,
-    &geneve::Geneve,
-    &gre::Gre,
-    &ipip::Ipip,
-    &wireguard::Wireguard,
-    &macsec::Macsec,
+    &macvlan::MACVLAN,
+    &ipvlan::IPVLAN,
+    &ipvlan_l3s::IPVLAN_L3S,
+    &vxlan::VXLAN,
+    &geneve::GENEVE,
+    &gre::GRE,
+    &ipip::IPIP,
+    &wireguard::WIREGUARD,
+    &macsec::MACSEC,
     &ipsec::TRANSPORT,
     &ipsec::TUNNEL,
-    &netkit::Netkit,
+    &netkit::NETKIT,
     &netkit_redirect::L2,
     &netkit_redirect::L3,
-    &vm::Vm,
-    &forward::Forward,
-    &forward_each::ForwardEach,
-    &as_is::AsIs,
+    &vm::VM,
+    &forward::FORWARD,
+    &forward_each::FORWARD_EACH,
+    &as_is::AS_IS,
 ];
 
 /// Why this host cannot build the path of that name; `None` where it can.
 #[must_use]
 pub fn lacking(name: &str) -> Option<String> {
     let path = path(name).map_err(Error::from);
-    let available = path.and_then(<dyn Path>::available);
+    let available = path.and_then(Path::available);
     available.err().map(|error| crate::chain(&error))
 }
 
 /// What a machine must carry to build every path.
 #[must_use]
 pub fn carried() -> Vec<Carried> {
-    let needs = PATHS.iter().flat_map(|path| path.needs());
+    let needs = PATHS.iter().flat_map(|path| path.needs);
     needs.map(|need| need.carried).collect()
 }
 
@@ -121,33 +121,29 @@ pub fn carried() -> Vec<Carried> {
 ///
 /// # Errors
 /// There is none; the error lists them all.
-pub fn path(name: &str) -> std::result::Result<&'static dyn Path, UnknownName> {
+pub fn path(name: &str) -> std::result::Result<&'static Path, UnknownName> {
     PATHS
         .iter()
         .copied()
-        .find(|path| path.name() == name)
-        .ok_or_else(|| {
-            UnknownName::new(
-                "path",
-                name,
-                PATHS.iter().map(|path| path.name()).collect::<Vec<_>>(),
-            )
-        })
+        .find(|path| path.name == name)
+        .ok_or_else(|| UnknownName::new("path", name, PATHS.iter().map(|path| path.name)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Sockets;
 
     #[test]
     fn names_are_unique_and_every_path_has_a_peer() {
-        let mut names: Vec<_> = PATHS.iter().map(|p| p.name()).collect();
+        let mut names: Vec<_> = PATHS.iter().map(|p| p.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), PATHS.len());
         for path in PATHS {
-            assert!(!path.peers().is_empty(), "{}", path.name());
-            assert!(!path.summary().is_empty(), "{}", path.name());
+            assert!(!path.name.is_empty(), "{}", path.summary);
+            assert!(!path.peers.is_empty(), "{}", path.name);
+            assert!(!path.summary.is_empty(), "{}", path.name);
         }
     }
 
@@ -157,6 +153,10 @@ mod tests {
         let wanted: Vec<_> = carried.iter().flat_map(|c| c.modules).collect();
         for module in ["veth", "bridge", "br_netfilter", "openvswitch", "ipvlan"] {
             assert!(wanted.contains(&&module), "{module}");
+        }
+        for path in PATHS {
+            let has_devices = path.is_built && path.sockets == Sockets::Internet;
+            assert_eq!(path.needs.is_empty(), !has_devices, "{}", path.name);
         }
     }
 

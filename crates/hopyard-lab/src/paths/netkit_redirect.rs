@@ -3,7 +3,7 @@
 
 use hopyard_net::NetkitLayer;
 
-use super::{Need, Path};
+use super::{Build, Need, Path};
 use crate::builder::ETH;
 use crate::model::{Hop, Peer};
 use crate::topology::{host, role};
@@ -14,86 +14,66 @@ use crate::{Builder, Endpoint, Result, Subnet, Topology};
 const PORT_A: &str = "nk-a";
 const PORT_B: &str = "nk-b";
 
-pub(super) static L2: NetkitRedirect = NetkitRedirect {
+pub(super) static L2: Path = Path {
     name: "netkit-redirect",
     summary: "netkit pairs into the host whose eBPF programs redirect frames: to the other pair, to the wire, and back by peer redirect",
-    layer: NetkitLayer::L2,
+    ..path(|lab, peer| build(lab, peer, NetkitLayer::L2))
 };
 
-pub(super) static L3: NetkitRedirect = NetkitRedirect {
+pub(super) static L3: Path = Path {
     name: "netkit-redirect-l3",
     summary: "the same in layer 3 mode: IP packets without Ethernet addresses; the host routes to the wire",
-    layer: NetkitLayer::L3,
+    ..path(|lab, peer| build(lab, peer, NetkitLayer::L3))
 };
 
-pub(super) struct NetkitRedirect {
-    name: &'static str,
-    summary: &'static str,
-    layer: NetkitLayer,
-}
-
-impl Path for NetkitRedirect {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::NETKIT, Need::NETKIT_PROGRAMS]
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the pair's eBPF programs; the endpoints"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        lab.netkit(self.layer, (role::HUB, PORT_A), (role::A, ETH))?;
-        match peer {
-            Peer::Far => self.to_wire(lab),
-            _ => self.to_other_pair(lab),
-        }
+/// What both have in common.
+const fn path(build: Build) -> Path {
+    Path {
+        peers: &[Peer::Local, Peer::Far],
+        needs: &[Need::NETKIT, Need::NETKIT_PROGRAMS],
+        rules_instead: |_| "the pair's eBPF programs; the endpoints",
+        ..Path::new(build)
     }
 }
 
-impl NetkitRedirect {
-    fn to_other_pair(&self, lab: &mut Builder) -> Result<Topology> {
-        lab.netkit(self.layer, (role::HUB, PORT_B), (role::B, ETH))?;
-        let redirected = lab.redirect_by_netkit([PORT_A, PORT_B])?;
-        Ok(Topology {
-            client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-            server: lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?,
-            way: vec![
-                Hop::tx(role::A, ETH),
-                Hop::tx_to_client(role::HUB, PORT_A),
-                redirected,
-                Hop::tx_to_server(role::HUB, PORT_B),
-                Hop::rx(role::B, ETH),
-            ],
-            containers: Vec::new(),
-            spliced_at: None,
-        })
+fn build(lab: &mut Builder, peer: Peer, layer: NetkitLayer) -> Result<Topology> {
+    lab.netkit(layer, (role::HUB, PORT_A), (role::A, ETH))?;
+    match peer {
+        Peer::Far => to_wire(lab, layer),
+        _ => to_other_pair(lab, layer),
     }
+}
 
-    fn to_wire(&self, lab: &mut Builder) -> Result<Topology> {
-        let (client, server, way) = match self.layer {
-            NetkitLayer::L2 => bridged(lab)?,
-            NetkitLayer::L3 => routed(lab)?,
-        };
-        Ok(Topology {
-            client,
-            server,
-            way,
-            containers: Vec::new(),
-            spliced_at: None,
-        })
-    }
+fn to_other_pair(lab: &mut Builder, layer: NetkitLayer) -> Result<Topology> {
+    lab.netkit(layer, (role::HUB, PORT_B), (role::B, ETH))?;
+    let redirected = lab.redirect_by_netkit([PORT_A, PORT_B])?;
+    Ok(Topology {
+        client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
+        server: lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?,
+        way: vec![
+            Hop::tx(role::A, ETH),
+            Hop::tx_to_client(role::HUB, PORT_A),
+            redirected,
+            Hop::tx_to_server(role::HUB, PORT_B),
+            Hop::rx(role::B, ETH),
+        ],
+        containers: Vec::new(),
+        spliced_at: None,
+    })
+}
+
+fn to_wire(lab: &mut Builder, layer: NetkitLayer) -> Result<Topology> {
+    let (client, server, way) = match layer {
+        NetkitLayer::L2 => bridged(lab)?,
+        NetkitLayer::L3 => routed(lab)?,
+    };
+    Ok(Topology {
+        client,
+        server,
+        way,
+        containers: Vec::new(),
+        spliced_at: None,
+    })
 }
 
 /// Frames with the addresses of both ends.

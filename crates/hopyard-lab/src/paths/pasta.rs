@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::user_mode::ByProgram;
-use super::{Echo, Need};
+use super::user_mode::by_program;
+use super::{Echo, Need, Path};
 use crate::Subnet;
 use crate::daemon::{Home, Program, Ready};
 use crate::topology::host;
@@ -23,13 +23,12 @@ const NEED: Need = Need {
     ..Need::new(PROGRAM.name, |name| usermode::probe(name, "passt"))
 };
 
-pub(super) static PASTA: ByProgram = ByProgram {
+pub(super) static PASTA: Path = Path {
     name: PROGRAM.name,
     summary: "a tap, whose connections pasta maps to sockets of the hub, as for rootless containers",
     needs: &[Need::VETH, NEED],
     echo: |_| Echo::ToServer,
-    mode,
-    command,
+    ..by_program(|lab, peer| lab.user_mode(&mode(), peer, command))
 };
 
 fn mode() -> UserMode {

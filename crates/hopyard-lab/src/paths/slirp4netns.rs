@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
-use super::user_mode::ByProgram;
-use super::{Echo, Need};
+use super::user_mode::by_program;
+use super::{Echo, Need, Path};
 use crate::daemon::{Home, Program, Ready};
 use crate::model::Family;
 use crate::topology::Addresses;
@@ -23,13 +23,12 @@ const NEED: Need = Need {
     ..Need::new(PROGRAM.name, |name| usermode::probe(name, name))
 };
 
-pub(super) static SLIRP4NETNS: ByProgram = ByProgram {
+pub(super) static SLIRP4NETNS: Path = Path {
     name: PROGRAM.name,
     summary: "a tap, and a TCP/IP stack in user space that speaks by sockets of the hub, as for rootless containers",
     needs: &[Need::VETH, NEED],
     echo,
-    mode,
-    command,
+    ..by_program(|lab, peer| lab.user_mode(&mode(), peer, command))
 };
 
 /// libslirp answers echo requests over IPv6 for its own addresses alone.

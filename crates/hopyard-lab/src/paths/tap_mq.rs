@@ -2,7 +2,7 @@
 
 use super::{Need, Path};
 use crate::builder::ETH;
-use crate::model::{Axes, Hop, Peer};
+use crate::model::{Hop, Peer};
 use crate::topology::{host, role};
 use crate::wire::UPLINK;
 use crate::{Builder, Result, Subnet, Topology, tap};
@@ -12,68 +12,47 @@ const HUB_TAP: &str = "tap0";
 /// What joins it and the wire.
 const BRIDGE: &str = "br0";
 
-pub(super) struct TapMq;
+pub(super) static TAP_MQ: Path = Path {
+    name: "tap-mq",
+    summary: "multi-queue taps joined by hopyard's own switch in user space; bridged to the wire for peer far",
+    peers: &Peer::ALL,
+    needs: &[tap::NEED, Need::VETH, Need::BRIDGE],
+    axes: &["queues", "steering", "queue_length", "join"],
+    mtu_owner: "each tap",
+    learns: true,
+    ..Path::new(build)
+};
 
-impl Path for TapMq {
-    fn name(&self) -> &'static str {
-        "tap-mq"
-    }
-
-    fn summary(&self) -> &'static str {
-        "multi-queue taps joined by hopyard's own switch in user space; bridged to the wire for peer far"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &Peer::ALL
-    }
-
-    fn learns(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "each tap"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[tap::NEED, Need::VETH, Need::BRIDGE]
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["queues", "steering", "queue_length", "join"]
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        let mut way = vec![Hop::tx(role::A, ETH)];
-        let client = (role::A, ETH);
-        let server = match peer {
-            Peer::Local => {
-                lab.tap_switch(&[client, (role::B, ETH)])?;
-                way.push(Hop::rx(role::B, ETH));
-                lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    let mut way = vec![Hop::tx(role::A, ETH)];
+    let client = (role::A, ETH);
+    let server = match peer {
+        Peer::Local => {
+            lab.tap_switch(&[client, (role::B, ETH)])?;
+            way.push(Hop::rx(role::B, ETH));
+            lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
+        }
+        Peer::Host => {
+            lab.tap_switch(&[client, (role::HUB, HUB_TAP)])?;
+            way.push(Hop::rx(role::HUB, HUB_TAP));
+            lab.endpoint(role::HUB, HUB_TAP, Subnet::LAN.host(host::HUB))?
+        }
+        Peer::Far => {
+            lab.tap_switch(&[client, (role::HUB, HUB_TAP)])?;
+            lab.wire()?;
+            lab.bridge(BRIDGE, false)?;
+            for port in [HUB_TAP, UPLINK] {
+                lab.space(role::HUB)?.set_master(port, BRIDGE)?;
             }
-            Peer::Host => {
-                lab.tap_switch(&[client, (role::HUB, HUB_TAP)])?;
-                way.push(Hop::rx(role::HUB, HUB_TAP));
-                lab.endpoint(role::HUB, HUB_TAP, Subnet::LAN.host(host::HUB))?
-            }
-            Peer::Far => {
-                lab.tap_switch(&[client, (role::HUB, HUB_TAP)])?;
-                lab.wire()?;
-                lab.bridge(BRIDGE, false)?;
-                for port in [HUB_TAP, UPLINK] {
-                    lab.space(role::HUB)?.set_master(port, BRIDGE)?;
-                }
-                way.push(Hop::rx(role::HUB, HUB_TAP));
-                lab.far_end(Subnet::LAN, &mut way)?
-            }
-        };
-        Ok(Topology {
-            client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-            server,
-            way,
-            containers: Vec::new(),
-            spliced_at: None,
-        })
-    }
+            way.push(Hop::rx(role::HUB, HUB_TAP));
+            lab.far_end(Subnet::LAN, &mut way)?
+        }
+    };
+    Ok(Topology {
+        client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
+        server,
+        way,
+        containers: Vec::new(),
+        spliced_at: None,
+    })
 }

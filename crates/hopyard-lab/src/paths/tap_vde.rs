@@ -12,7 +12,7 @@ use nix::unistd::mkfifo;
 use super::{Carried, Need, Path};
 use crate::daemon::{Error as DaemonError, Home, PATIENCE, Program, Ready};
 
-use crate::model::{Axes, Datapath, DatapathKind, Hop, OffloadFlag, Peer};
+use crate::model::{Datapath, DatapathKind, Hop, OffloadFlag, Peer};
 use crate::programs::in_path;
 use crate::tap::probe_taps;
 use crate::topology::{host, role};
@@ -60,43 +60,25 @@ fn unsupported(what: &str, feature: &str, remedy: &str) -> hopyard_net::Error {
     }
 }
 
-pub(super) struct TapVde;
+pub(super) static TAP_VDE: Path = Path {
+    name: "tap-vde",
+    summary: "taps joined by vde_switch in user space",
+    peers: &[Peer::Local],
+    needs: &[NEED],
+    mtu_owner: "each tap, 1500 at most",
+    learns: true,
+    ..Path::new(build)
+};
 
-impl Path for TapVde {
-    fn name(&self) -> &'static str {
-        "tap-vde"
-    }
-
-    fn summary(&self) -> &'static str {
-        "taps joined by vde_switch in user space"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local]
-    }
-
-    fn learns(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "each tap, 1500 at most"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[NEED]
-    }
-
-    fn build(&self, lab: &mut Builder, _: Peer) -> Result<Topology> {
-        lab.vde_switch(&[(role::A, TAP_A), (role::B, TAP_B)])?;
-        Ok(Topology {
-            client: lab.endpoint(role::A, TAP_A, Subnet::LAN.host(host::A))?,
-            server: lab.endpoint(role::B, TAP_B, Subnet::LAN.host(host::B))?,
-            way: vec![Hop::tx(role::A, TAP_A), Hop::rx(role::B, TAP_B)],
-            containers: Vec::new(),
-            spliced_at: None,
-        })
-    }
+fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
+    lab.vde_switch(&[(role::A, TAP_A), (role::B, TAP_B)])?;
+    Ok(Topology {
+        client: lab.endpoint(role::A, TAP_A, Subnet::LAN.host(host::A))?,
+        server: lab.endpoint(role::B, TAP_B, Subnet::LAN.host(host::B))?,
+        way: vec![Hop::tx(role::A, TAP_A), Hop::rx(role::B, TAP_B)],
+        containers: Vec::new(),
+        spliced_at: None,
+    })
 }
 
 impl Builder {

@@ -36,8 +36,6 @@ const NEED: Need = Need {
     ..Need::new(PROGRAM.name, |_| probe())
 };
 
-/// The path's name.
-const NAME: &str = "tun-vpn";
 /// The tun at either end.
 const TUN: &str = "vpn0";
 /// The port of either end.
@@ -59,70 +57,49 @@ fn probe() -> hopyard_net::Result<()> {
         })
 }
 
-pub(super) struct TunVpn;
+pub(super) static TUN_VPN: Path = Path {
+    name: "tun-vpn",
+    summary: "multi-queue tuns joined by a tunnel program (boringtun, WireGuard in user space), encrypted; local: over a veth pair, far: \
+     from the hub over the wire",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, NEED],
+    axes: &["queues"],
+    rules_instead: |_| "the endpoints; the host: the tunnel's UDP, encrypted",
+    mtu_owner: "the tunnel's device: 60 bytes less than below",
+    ..Path::new(build)
+};
 
-impl Path for TunVpn {
-    fn name(&self) -> &'static str {
-        NAME
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    if lab.mtu() - OVERHEAD > MOST_INSIDE {
+        return Err(Error::AxisRefused {
+            device: TUN.to_owned(),
+            axis: "mtu",
+            value: lab.mtu().to_string(),
+            why: format!(
+                "boringtun takes packets of {MOST_INSIDE} bytes at most; set `mtu` to {} or less, or choose path \
+                 `wireguard`",
+                MOST_INSIDE + OVERHEAD
+            ),
+        });
     }
-
-    fn summary(&self) -> &'static str {
-        "multi-queue tuns joined by a tunnel program (boringtun, WireGuard in user space), encrypted; local: over a veth pair, far: \
-         from the hub over the wire"
+    underlay(lab, peer, TUN_VPN.name, OVERHEAD)?;
+    let both = ends(peer);
+    let control = lab.tunnel_programs(both)?;
+    for end in both {
+        lab.take_tun(end)?;
     }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, NEED]
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["queues"]
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the tunnel's device: 60 bytes less than below"
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints; the host: the tunnel's UDP, encrypted"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        if lab.mtu() - OVERHEAD > MOST_INSIDE {
-            return Err(Error::AxisRefused {
-                device: TUN.to_owned(),
-                axis: "mtu",
-                value: lab.mtu().to_string(),
-                why: format!(
-                    "boringtun takes packets of {MOST_INSIDE} bytes at most; set `mtu` to {} or less, or choose path \
-                     `wireguard`",
-                    MOST_INSIDE + OVERHEAD
-                ),
-            });
-        }
-        underlay(lab, peer, NAME, OVERHEAD)?;
-        let both = ends(peer);
-        let control = lab.tunnel_programs(both)?;
-        for end in both {
-            lab.take_tun(end)?;
-        }
-        introduce(both, &control).map_err(|source| DaemonError::Home {
-            what: "tell boringtun its keys".to_owned(),
-            source,
-        })?;
-        let inside = |number| Subnet::LAN.host(number);
-        Ok(Topology {
-            client: lab.endpoint(both[0].role, TUN, inside(host::A))?,
-            server: lab.endpoint(both[1].role, TUN, inside(both[1].number))?,
-            way: way(both, TUN),
-            containers: Vec::new(),
-            spliced_at: None,
-        })
-    }
+    introduce(both, &control).map_err(|source| DaemonError::Home {
+        what: "tell boringtun its keys".to_owned(),
+        source,
+    })?;
+    let inside = |number| Subnet::LAN.host(number);
+    Ok(Topology {
+        client: lab.endpoint(both[0].role, TUN, inside(host::A))?,
+        server: lab.endpoint(both[1].role, TUN, inside(both[1].number))?,
+        way: way(both, TUN),
+        containers: Vec::new(),
+        spliced_at: None,
+    })
 }
 
 impl Builder {

@@ -12,43 +12,22 @@ use crate::{Builder, Error, Result, Subnet, Topology};
 const PORT_A: &str = "veth-a";
 const PORT_B: &str = "veth-b";
 
-pub(super) struct VethXdp;
+pub(super) static VETH_XDP: Path = Path {
+    name: "veth-xdp",
+    summary: "a veth pair into the host for each end; XDP in the driver hands each frame from one to the other",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::XDP],
+    axes: &["queues"],
+    rules_instead: |_| "the XDP program; the endpoints",
+    // A question of its own: without segmentation offload streams are slower than over any other veth.
+    by_name_only: true,
+    ..Path::new(build)
+};
 
-impl Path for VethXdp {
-    fn name(&self) -> &'static str {
-        "veth-xdp"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a veth pair into the host for each end; XDP in the driver hands each frame from one to the other"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::XDP]
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["queues"]
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the XDP program; the endpoints"
-    }
-
-    /// A question of its own: without segmentation offload streams are slower than over any other veth.
-    fn by_name_only(&self) -> bool {
-        true
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        let pairs = Pairs::make(lab, peer)?;
-        let redirected = lab.redirect_by_xdp(pairs.hub, [(role::A, ETH), pairs.server])?;
-        pairs.topology(lab, redirected)
-    }
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    let pairs = Pairs::make(lab, peer)?;
+    let redirected = lab.redirect_by_xdp(pairs.hub, [(role::A, ETH), pairs.server])?;
+    pairs.topology(lab, redirected)
 }
 
 /// Devices between which XDP, or who is given frames by XDP, forwards.

@@ -3,85 +3,49 @@
 use std::time::Duration;
 
 use super::{Need, Path, macvlan};
-use crate::model::{Attach, Axes, Hop, Peer};
+use crate::model::{Attach, Hop, Peer};
 use crate::topology::{host, role};
 use crate::{Builder, Endpoint, HubEnd, Result, Subnet, Topology};
 
-const NAME: &str = "vm";
 /// The bridge's device.
 const BRIDGE: &str = "br0";
 /// The guest's tap.
 const TAP: &str = "tap-a";
 /// The guest's macvtap.
 const MACVTAP: &str = "macvtap-a";
-pub(super) struct Vm;
 
-impl Path for Vm {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+pub(super) static VM: Path = Path {
+    name: "vm",
+    summary: "a QEMU guest with virtio-net on a tap at a bridge or the direct switch, or on a macvtap; \
+     local: to a namespace at the same",
+    peers: &Peer::ALL,
+    // A host does not talk to the macvtaps on its own device.
+    peers_of_attach: Some(|attach| match attach {
+        Attach::Bridge | Attach::Direct => &Peer::ALL,
+        Attach::Macvtap => &[Peer::Local, Peer::Far],
+    }),
+    needs: &[Need::VETH, Need::GUEST],
+    needs_for: |axes| match axes.attach.unwrap_or_default() {
+        Attach::Bridge => &[Need::BRIDGE],
+        Attach::Direct => &[Need::DIRECT_SWITCH],
+        Attach::Macvtap => &[Need::MACVTAP, Need::MACVLAN],
+    },
+    axes: &["guest_cpus", "queues", "guest_memory", "attach", "vhost"],
+    rules_instead: |_| "family bridge of nftables at its bridge; the guest",
+    mtu_owner: "the guest's card and its tap",
+    // As the switch that its tap is a port of.
+    has_vlans: |axes| axes.attach.unwrap_or_default() != Attach::Macvtap,
+    by_name_only: true,
+    // A guest boots for each sample.
+    extra_time: Duration::from_secs(4),
+    ..Path::new(build)
+};
 
-    fn summary(&self) -> &'static str {
-        "a QEMU guest with virtio-net on a tap at a bridge or the direct switch, or on a macvtap; \
-         local: to a namespace at the same"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &Peer::ALL
-    }
-
-    /// A host does not talk to the macvtaps on its own device.
-    fn peers_attached(&self, attach: Attach) -> &'static [Peer] {
-        match attach {
-            Attach::Bridge | Attach::Direct => self.peers(),
-            Attach::Macvtap => &[Peer::Local, Peer::Far],
-        }
-    }
-
-    /// As the switch that its tap is a port of.
-    fn has_vlans(&self, axes: &Axes) -> bool {
-        axes.attach.unwrap_or_default() != Attach::Macvtap
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the guest's card and its tap"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::GUEST]
-    }
-
-    fn needs_for(&self, axes: &Axes) -> &'static [Need] {
-        match axes.attach.unwrap_or_default() {
-            Attach::Bridge => &[Need::BRIDGE],
-            Attach::Direct => &[Need::DIRECT_SWITCH],
-            Attach::Macvtap => &[Need::MACVTAP, Need::MACVLAN],
-        }
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["guest_cpus", "queues", "guest_memory", "attach", "vhost"]
-    }
-
-    fn by_name_only(&self) -> bool {
-        true
-    }
-
-    /// A guest boots for each sample.
-    fn extra_time(&self) -> Duration {
-        Duration::from_secs(4)
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "family bridge of nftables at its bridge; the guest"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        match lab.axes().attach.unwrap_or_default() {
-            Attach::Bridge => at_bridge(lab, peer),
-            Attach::Direct => at_switch(lab, peer),
-            Attach::Macvtap => at_uplink(lab, peer),
-        }
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    match lab.axes().attach.unwrap_or_default() {
+        Attach::Bridge => at_bridge(lab, peer),
+        Attach::Direct => at_switch(lab, peer),
+        Attach::Macvtap => at_uplink(lab, peer),
     }
 }
 
@@ -114,7 +78,7 @@ fn at_uplink(lab: &mut Builder, peer: Peer) -> Result<Topology> {
 }
 
 fn guest(lab: &mut Builder, end: HubEnd) -> Result<Endpoint> {
-    lab.guest(NAME, role::A, end, Subnet::LAN.host(host::A))
+    lab.guest(VM.name, role::A, end, Subnet::LAN.host(host::A))
 }
 
 fn topology(client: Endpoint, server: Endpoint, way: Vec<Hop>) -> Topology {

@@ -3,7 +3,7 @@
 use hopyard_net::LinkKind;
 
 use super::{Need, Path};
-use crate::model::{Axes, Hop, Peer};
+use crate::model::{Hop, Peer};
 use crate::topology::role;
 use crate::{Builder, Result, Topology};
 
@@ -11,53 +11,26 @@ use crate::{Builder, Result, Topology};
 const DOMAIN: &str = "vrf0";
 const TABLE: u32 = 100;
 
-pub(super) struct Vrf;
+pub(super) static VRF: Path = Path {
+    name: "vrf",
+    summary: "veth-route within a routing domain of the hub (VRF), which has a table of its own",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::VRF],
+    axes: &["containers", "rules"],
+    filter_sees: &Peer::ALL,
+    mtu_owner: "each pair; the host asks for smaller packets or cuts them",
+    learns: true,
+    // The host is the router, and needs an address within the domain alone.
+    host_access: Some(true),
+    ..Path::new(build)
+};
 
-impl Path for Vrf {
-    fn name(&self) -> &'static str {
-        "vrf"
-    }
-
-    fn summary(&self) -> &'static str {
-        "veth-route within a routing domain of the hub (VRF), which has a table of its own"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    /// The host is the router, and needs an address within the domain alone.
-    fn reaches_host(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "each pair; the host asks for smaller packets or cuts them"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::VRF]
-    }
-
-    fn filter_sees(&self, _: Peer) -> bool {
-        true
-    }
-
-    fn learns(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn axes(&self) -> &'static [&'static str] {
-        &["containers", "rules"]
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        lab.link(role::HUB, DOMAIN, LinkKind::Vrf { table: TABLE })?;
-        let mut topology = lab.routed_within(peer, Some(DOMAIN))?;
-        // What comes in by any port counts as received by the domain's device, both ways.
-        let domain = Hop::rx_of_both(role::HUB, DOMAIN);
-        let last = topology.way.len().saturating_sub(2);
-        topology.way.insert(last, domain);
-        Ok(topology)
-    }
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    lab.link(role::HUB, DOMAIN, LinkKind::Vrf { table: TABLE })?;
+    let mut topology = lab.routed_within(peer, Some(DOMAIN))?;
+    // What comes in by any port counts as received by the domain's device, both ways.
+    let domain = Hop::rx_of_both(role::HUB, DOMAIN);
+    let last = topology.way.len().saturating_sub(2);
+    topology.way.insert(last, domain);
+    Ok(topology)
 }

@@ -6,8 +6,7 @@ use hopyard_net::LinkKind;
 
 use super::tunnel::Tunnel;
 use super::{Need, Path};
-use crate::model::{Axes, Peer};
-use crate::{Builder, Result, Topology};
+use crate::model::Peer;
 
 const TUNNEL: Tunnel = Tunnel {
     path: "vxlan",
@@ -25,38 +24,13 @@ const TUNNEL: Tunnel = Tunnel {
     },
 };
 
-pub(super) struct Vxlan;
-
-impl Path for Vxlan {
-    fn name(&self) -> &'static str {
-        TUNNEL.path
-    }
-
-    fn summary(&self) -> &'static str {
-        "a VXLAN tunnel; local: over a veth pair between the endpoints, far: from the hub over the wire"
-    }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn learns(&self, _: &Axes) -> bool {
-        true
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the tunnel's device: 50 bytes less than below"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::VXLAN]
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints; the host: the tunnel's UDP"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        TUNNEL.build(lab, peer)
-    }
-}
+pub(super) static VXLAN: Path = Path {
+    name: TUNNEL.path,
+    summary: "a VXLAN tunnel; local: over a veth pair between the endpoints, far: from the hub over the wire",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::VXLAN],
+    rules_instead: |_| "the endpoints; the host: the tunnel's UDP",
+    mtu_owner: "the tunnel's device: 50 bytes less than below",
+    learns: true,
+    ..Path::new(|lab, peer| TUNNEL.build(lab, peer))
+};

@@ -19,55 +19,37 @@ const TUNNEL: Tunnel = Tunnel {
 /// The port that WireGuard's pages use; WireGuard has none of its own.
 const PORT: u16 = 51820;
 
-pub(super) struct Wireguard;
+pub(super) static WIREGUARD: Path = Path {
+    name: TUNNEL.path,
+    summary: "a WireGuard tunnel, encrypted; local: over a veth pair between the endpoints, far: from the hub over the wire",
+    peers: &[Peer::Local, Peer::Far],
+    needs: &[Need::VETH, Need::WIREGUARD],
+    rules_instead: |_| "the endpoints; the host: the tunnel's UDP, encrypted",
+    mtu_owner: "the tunnel's device: 60 bytes less than below",
+    ..Path::new(build)
+};
 
-impl Path for Wireguard {
-    fn name(&self) -> &'static str {
-        TUNNEL.path
+fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
+    let topology = TUNNEL.build(lab, peer)?;
+    let [near, far] = ends(peer);
+    let mut keys = Vec::new();
+    for end in [near, far] {
+        // The kernel makes a key of any number (RFC 7748, section 5).
+        let device = lab.space(end.role)?;
+        keys.push(device.set_wireguard_key(TUNNEL.device, key()?, PORT)?);
     }
-
-    fn summary(&self) -> &'static str {
-        "a WireGuard tunnel, encrypted; local: over a veth pair between the endpoints, far: from the hub over the wire"
+    let others = [(near, far, keys[1]), (far, near, keys[0])];
+    for (end, other, key) in others {
+        let network = Subnet::LAN.host(0);
+        lab.space(end.role)?.add_wireguard_peer(
+            TUNNEL.device,
+            key,
+            (other.outer().v4, PORT).into(),
+            &[
+                (network.v4.into(), Subnet::V4_PREFIX),
+                (network.v6.into(), Subnet::V6_PREFIX),
+            ],
+        )?;
     }
-
-    fn peers(&self) -> &'static [Peer] {
-        &[Peer::Local, Peer::Far]
-    }
-
-    fn mtu_owner(&self) -> &'static str {
-        "the tunnel's device: 60 bytes less than below"
-    }
-
-    fn needs(&self) -> &'static [Need] {
-        &[Need::VETH, Need::WIREGUARD]
-    }
-
-    fn rules_instead(&self, _: Peer) -> &'static str {
-        "the endpoints; the host: the tunnel's UDP, encrypted"
-    }
-
-    fn build(&self, lab: &mut Builder, peer: Peer) -> Result<Topology> {
-        let topology = TUNNEL.build(lab, peer)?;
-        let [near, far] = ends(peer);
-        let mut keys = Vec::new();
-        for end in [near, far] {
-            // The kernel makes a key of any number (RFC 7748, section 5).
-            let device = lab.space(end.role)?;
-            keys.push(device.set_wireguard_key(TUNNEL.device, key()?, PORT)?);
-        }
-        let others = [(near, far, keys[1]), (far, near, keys[0])];
-        for (end, other, key) in others {
-            let network = Subnet::LAN.host(0);
-            lab.space(end.role)?.add_wireguard_peer(
-                TUNNEL.device,
-                key,
-                (other.outer().v4, PORT).into(),
-                &[
-                    (network.v4.into(), Subnet::V4_PREFIX),
-                    (network.v6.into(), Subnet::V6_PREFIX),
-                ],
-            )?;
-        }
-        Ok(topology)
-    }
+    Ok(topology)
 }

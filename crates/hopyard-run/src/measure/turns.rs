@@ -45,8 +45,7 @@ pub fn takes_turns(cell: &Cell) -> bool {
     let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
     // Frames waiting before a slow wire when a turn ends would run into the turns of others.
     let is_drained = axes.rate_bps.is_none_or(|Rate(limit)| limit.is_none());
-    let on_this_kernel =
-        lab::path(&cell.path).is_ok_and(|path| !path.needs().contains(&Need::GUEST));
+    let on_this_kernel = lab::path(&cell.path).is_ok_and(|path| !path.needs.contains(&Need::GUEST));
     pauses && is_small && is_plain && is_drained && on_this_kernel
 }
 

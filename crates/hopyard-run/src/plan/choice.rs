@@ -6,20 +6,20 @@ use crate::lab::{self, PATHS};
 /// The paths of a part.
 pub(super) struct Chosen {
     /// Paths that this host can build.
-    pub(super) there: Vec<&'static dyn lab::Path>,
+    pub(super) there: Vec<&'static lab::Path>,
     /// Paths that it cannot build, with the reason.
-    pub(super) missing: Vec<(&'static dyn lab::Path, String)>,
+    pub(super) missing: Vec<(&'static lab::Path, String)>,
 }
 
 impl Chosen {
     /// Both.
-    pub(super) fn all(&self) -> impl Iterator<Item = &'static dyn lab::Path> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &'static lab::Path> {
         let missing = self.missing.iter().map(|(path, _)| *path);
         self.there.iter().copied().chain(missing)
     }
 
     /// Adds a path, as buildable or with the reason why it is not.
-    fn add(&mut self, path: &'static dyn lab::Path) -> Result<(), lab::Error> {
+    fn add(&mut self, path: &'static lab::Path) -> Result<(), lab::Error> {
         match path.available() {
             Ok(()) => self.there.push(path),
             Err(e) if e.is_unsupported() => self.missing.push((path, e.lacks())),
@@ -44,9 +44,9 @@ pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Erro
             let fits = |name: &str| uplink.is_none() || lab::crosses_cable(name);
             let all = PATHS
                 .iter()
-                .filter(|path| !path.by_name_only() && fits(path.name()));
+                .filter(|path| !path.by_name_only && fits(path.name));
             for path in all {
-                chosen.add(*path)?;
+                chosen.add(path)?;
             }
         }
         Paths::Named(names) => {
@@ -55,14 +55,14 @@ pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Erro
                 if !plan.where_installed {
                     path.available()?;
                 }
-                if !path.is_built() && plan.endpoints.is_none() {
-                    return Err(lab::Error::NoEndpoints { path: path.name() });
+                if !path.is_built && plan.endpoints.is_none() {
+                    return Err(lab::Error::NoEndpoints { path: path.name });
                 }
                 // If only one peer is asked for, each named path must have it.
                 if let [peer] = part.peers[..] {
                     path.check(peer)?;
                 }
-                if !chosen.all().any(|other| other.name() == path.name()) {
+                if !chosen.all().any(|other| other.name == path.name) {
                     chosen.add(path)?;
                 }
             }

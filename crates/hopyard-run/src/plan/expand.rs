@@ -103,8 +103,8 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     for part in &plan.parts {
         let paths = choose_paths(part, plan)?;
         for (path, why) in &paths.missing {
-            if !left_out.iter().any(|(name, _)| name == path.name()) {
-                left_out.push((path.name().to_owned(), why.clone()));
+            if !left_out.iter().any(|(name, _)| name == path.name) {
+                left_out.push((path.name.to_owned(), why.clone()));
             }
         }
         chosen.push((part, paths));
@@ -157,7 +157,7 @@ pub(crate) fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
 }
 
 /// The cells of a part, possibly with duplicates.
-fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>, Error> {
+fn part_cells(part: &Part, paths: &[&'static lab::Path]) -> Result<Vec<Cell>, Error> {
     let mut combinations = combinations(part)?;
     for axes in &mut combinations {
         if let Some(rules) = &mut axes.ruleset {
@@ -172,8 +172,8 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
         for &peer in &part.peers {
             for axes in &combinations {
                 for path in paths {
-                    if path.has(axes) && has_peer(part, *path, peer, axes)? {
-                        cells.push(cell(*path, peer, load, axes)?);
+                    if (path.has)(axes) && has_peer(part, path, peer, axes)? {
+                        cells.push(cell(path, peer, load, axes)?);
                     }
                 }
                 few_enough(cells.len())?;
@@ -182,12 +182,12 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
     }
     if let Some(path) = paths
         .iter()
-        .find(|path| !combinations.iter().any(|axes| path.has(axes)))
+        .find(|path| !combinations.iter().any(|axes| (path.has)(axes)))
     {
         return Err(Error::Together(format!(
             "path `{}` has no cell with these values of its axes ({}): leave it out, or set others",
-            path.name(),
-            path.axes().join(", ")
+            path.name,
+            path.axes.join(", ")
         )));
     }
     if cells.is_empty() {
@@ -197,25 +197,15 @@ fn part_cells(part: &Part, paths: &[&'static dyn lab::Path]) -> Result<Vec<Cell>
 }
 
 /// Whether there is such a cell. If only one peer is asked for, each named path must have it, whatever the axes.
-fn has_peer(
-    part: &Part,
-    path: &'static dyn lab::Path,
-    peer: Peer,
-    axes: &Axes,
-) -> Result<bool, Error> {
+fn has_peer(part: &Part, path: &'static lab::Path, peer: Peer, axes: &Axes) -> Result<bool, Error> {
     match path.check_with(peer, axes) {
-        Err(error) if part.peers.len() == 1 && path.peers().contains(&peer) => Err(error.into()),
+        Err(error) if part.peers.len() == 1 && path.peers.contains(&peer) => Err(error.into()),
         checked => Ok(checked.is_ok()),
     }
 }
 
 /// A path's cell with those of these axes that apply to it.
-fn cell(
-    path: &'static dyn lab::Path,
-    peer: Peer,
-    load: LoadKind,
-    axes: &Axes,
-) -> Result<Cell, Error> {
+fn cell(path: &'static lab::Path, peer: Peer, load: LoadKind, axes: &Axes) -> Result<Cell, Error> {
     path.check_load(load)?;
     let axes = path.axes_of(axes, load, peer);
     if axes.search.is_some() {
@@ -224,13 +214,13 @@ fn cell(
     } else {
         trace::spec_of(load, &axes)?
     }
-    .over(path.sockets())
+    .over(path.sockets)
     .check()
     .and_then(|()| (load.info().fits)(axes.packets()))
     .map_err(Error::Together)?;
     path.available_with(&axes)?;
     Ok(Cell {
-        path: path.name().to_owned(),
+        path: path.name.to_owned(),
         peer,
         load,
         axes,
@@ -238,7 +228,7 @@ fn cell(
 }
 
 /// A search sets the pace of each trial, and must know which datagrams were due.
-fn check_search(path: &'static dyn lab::Path, axes: &Axes) -> Result<(), Error> {
+fn check_search(path: &'static lab::Path, axes: &Axes) -> Result<(), Error> {
     if let Some(Rate(Some(pace))) = axes.pace_bps {
         return Err(Error::Together(format!(
             "pace {} and a search: a search finds the pace by itself, leave one of them out",
@@ -246,11 +236,11 @@ fn check_search(path: &'static dyn lab::Path, axes: &Axes) -> Result<(), Error> 
         )));
     }
     // If an endpoint is a guest.
-    if path.axes().contains(&"guest_cpus") {
+    if path.axes.contains(&"guest_cpus") {
         return Err(Error::Together(format!(
             "path `{}` and a search: a guest has a clock of its own, so what was due in a trial cannot be told; choose \
              another path",
-            path.name()
+            path.name
         )));
     }
     Ok(())
@@ -277,7 +267,7 @@ fn check_axes(parts: &[(&Part, Chosen)]) -> Result<(), Error> {
             let load = |&load: &LoadKind| part.peers.iter().any(|&peer| (axis.fits)(load, peer));
             part.loads.iter().any(load)
         };
-        let has = |path: &'static dyn lab::Path| path.has_axis(axis);
+        let has = |path: &'static lab::Path| path.has_axis(axis);
         let mut used = parts.iter().filter(|(part, _)| fits(part)).peekable();
         if used.peek().is_none() {
             return Err(Error::Idle {
@@ -291,13 +281,13 @@ fn check_axes(parts: &[(&Part, Chosen)]) -> Result<(), Error> {
         if !paths.any(has) {
             return Err(Error::NotOfPath {
                 axis: axis.name,
-                paths: join(parts.iter().flat_map(|(_, p)| p.all()).map(lab::Path::name)),
-                have: join(
-                    PATHS
+                paths: join(
+                    parts
                         .iter()
-                        .filter(|path| has(**path))
-                        .map(|path| path.name()),
+                        .flat_map(|(_, p)| p.all())
+                        .map(|path| path.name),
                 ),
+                have: join(PATHS.iter().filter(|path| has(path)).map(|path| path.name)),
             });
         }
     }

@@ -111,7 +111,7 @@ pub fn base(text: &str) -> Result<String, AxisError> {
     Ok(match Base::parse(text)? {
         Base::Value(axis, value) => format!("{}={value}", axis.name),
         Base::Offload => Base::OFFLOAD.to_owned(),
-        Base::Path(path) => lab::path(path)?.name().to_owned(),
+        Base::Path(path) => lab::path(path)?.name.to_owned(),
     })
 }
 

@@ -115,7 +115,7 @@ pub(super) fn path_name(text: &str) -> Result<String, crate::model::UnknownName>
     if text == "all" {
         Ok(text.to_owned())
     } else {
-        lab::path(text).map(|p| p.name().to_owned())
+        lab::path(text).map(|p| p.name.to_owned())
     }
 }
 

@@ -40,7 +40,7 @@ impl Prepared {
         let each = |one: Participant<'_>| {
             let cell = one.cell;
             let rounds = rounds(cell.load);
-            let extra = lab::path(&cell.path).map(lab::Path::extra_time);
+            let extra = lab::path(&cell.path).map(|path| path.extra_time);
             let extra = extra.unwrap_or_default();
             let mut each = if self.header.turn_ns.is_none() || !turns::takes_turns(cell) {
                 self.sampler.estimate(cell) + extra

@@ -98,7 +98,7 @@ fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group>
 
 /// Whether the cell's lab is built. If nothing is built, each sample has two workers and a connection of its own.
 fn is_built(cell: &Cell) -> bool {
-    lab::path(&cell.path).is_ok_and(lab::Path::is_built)
+    lab::path(&cell.path).is_ok_and(|path| path.is_built)
 }
 
 /// The cells that can be built; with `together`, cells that differ only in the setting are one unit.

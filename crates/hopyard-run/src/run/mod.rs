@@ -139,13 +139,13 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         .into_iter()
         .map(|cell| {
             // The path between existing endpoints is not known.
-            let path = lab::path(&cell.path).ok().filter(|path| path.is_built());
+            let path = lab::path(&cell.path).ok().filter(|path| path.is_built);
             PlannedCell {
                 unsupported: tried.missing.get(&TrialKey::of(&cell)).cloned(),
-                filter_sees: path.map(|path| path.filter_sees(cell.peer)),
+                filter_sees: path.map(|path| path.filter_sees.contains(&cell.peer)),
                 rules_instead: path
-                    .filter(|path| !path.filter_sees(cell.peer))
-                    .map(|path| path.rules_instead(cell.peer).to_owned()),
+                    .filter(|path| !path.filter_sees.contains(&cell.peer))
+                    .map(|path| (path.rules_instead)(cell.peer).to_owned()),
                 chains: tried.chains.get(&TrialKey::of(&cell)).cloned(),
                 offers: path.map(|path| path.offers(cell.peer, &cell.axes)),
                 ceiling_per_s: ceilings.get(&LoopKey::of(&cell)).copied(),

@@ -15,7 +15,7 @@ type ReadBack = Result<Vec<OffloadState>, String>;
 ///
 /// # Errors
 /// The path cannot be built here, none of its offloads can be changed, or the user wants to stop.
-pub fn survey_offloads(path: &'static dyn lab::Path, peer: Peer) -> Result<OffloadSurvey, Error> {
+pub fn survey_offloads(path: &'static lab::Path, peer: Peer) -> Result<OffloadSurvey, Error> {
     path.available().map_err(measure::Error::from)?;
     path.check(peer).map_err(measure::Error::from)?;
     let as_made = read_back(path, peer, &Axes::default())?.map_err(Error::Nothing)?;
@@ -37,7 +37,7 @@ pub fn survey_offloads(path: &'static dyn lab::Path, peer: Peer) -> Result<Offlo
         return Err(Error::Nothing(format!(
             "no device that the traffic of path `{}` with peer `{peer}` passes lets its offloads be changed: \
              choose another path",
-            path.name()
+            path.name
         )));
     }
     Ok(survey)
@@ -45,7 +45,7 @@ pub fn survey_offloads(path: &'static dyn lab::Path, peer: Peer) -> Result<Offlo
 
 /// The flags of every device of the path. Those of other devices (a bridge's own device, the wire of a path that does
 /// not use it) may differ without affecting the traffic.
-fn read_back(path: &'static dyn lab::Path, peer: Peer, axes: &Axes) -> Result<ReadBack, Error> {
+fn read_back(path: &'static lab::Path, peer: Peer, axes: &Axes) -> Result<ReadBack, Error> {
     if signals::interrupted() {
         return Err(measure::Error::Interrupted.into());
     }

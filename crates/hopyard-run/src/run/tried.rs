@@ -92,7 +92,7 @@ fn try_lab(sampler: &Sampler, cell: &Cell, cpus: &[usize]) -> Result<Outcome, Er
         .map_err(lab::Error::from)
         .and_then(|path| {
             // The CPUs of existing endpoints may be those of other machines.
-            if path.is_built() {
+            if path.is_built {
                 measure::places(cell.axes.placement, cpus)?;
             }
             Lab::build_between(path, cell.peer, &cell.axes, sampler.endpoints.as_ref())

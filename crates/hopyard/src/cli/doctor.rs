@@ -89,7 +89,7 @@ fn paths() -> Vec<PathState> {
         .map(|path| {
             let reason = path.available().err().map(|e| e.lacks());
             PathState {
-                name: path.name(),
+                name: path.name,
                 available: reason.is_none(),
                 reason,
             }

@@ -45,8 +45,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
         if !path.has_axis(axis) {
             return Err(Failure::request(format!(
                 "axis `{}` does nothing for {}: leave it out",
-                axis.name,
-                path.name()
+                axis.name, path.name
             )));
         }
         (axis.set)(&mut axes, value)?;
@@ -55,7 +54,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     let axes = path.axes_of(&axes, LoadKind::TcpStream, peer);
     path.check_with(peer, &axes)?;
     path.available_with(&axes)?;
-    let kept = keep::up(name.unwrap_or(path.name()), path, peer, &axes)?;
+    let kept = keep::up(name.unwrap_or(path.name), path, peer, &axes)?;
     let mut text = format!(
         "lab `{}` is up: path {}, peer {}\n",
         kept.name, kept.path, kept.peer

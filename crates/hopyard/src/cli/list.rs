@@ -46,24 +46,27 @@ fn paths() -> Vec<Row> {
         .iter()
         .map(|path| {
             let reason = path.available().err().map(|e| crate::chain(&e));
-            let peers: Vec<&str> = path.peers().iter().map(|p| p.name()).collect();
-            let seen = path.peers().iter().filter(|peer| path.filter_sees(**peer));
+            let peers: Vec<&str> = path.peers.iter().map(|p| p.name()).collect();
+            let seen = path
+                .peers
+                .iter()
+                .filter(|peer| path.filter_sees.contains(peer));
             let seen: Vec<&str> = seen.map(|p| p.name()).collect();
             Row {
-                name: path.name(),
+                name: path.name,
                 more: vec![peers.join(", "), seen.join(", ")],
-                summary: summary(*path, reason.is_none()),
+                summary: summary(path, reason.is_none()),
                 json: json!({
-                    "name": path.name(),
-                    "summary": path.summary(),
+                    "name": path.name,
+                    "summary": path.summary,
                     "peers": peers,
                     "filter_sees": seen,
-                    "rules_instead": instead(*path),
-                    "offers": offers(*path),
+                    "rules_instead": instead(path),
+                    "offers": offers(path),
                     "since": path.since(),
-                    "needs": path.needs().iter().map(|need| need.name).collect::<Vec<_>>(),
-                    "mtu_owner": path.mtu_owner(),
-                    "by_name_only": path.by_name_only(),
+                    "needs": path.needs.iter().map(|need| need.name).collect::<Vec<_>>(),
+                    "mtu_owner": path.mtu_owner,
+                    "by_name_only": path.by_name_only,
                     "available": reason.is_none(),
                     "reason": reason,
                 }),
@@ -72,9 +75,9 @@ fn paths() -> Vec<Row> {
         .collect()
 }
 
-fn summary(path: &'static dyn Path, is_available: bool) -> String {
-    let mut text = path.summary().to_owned();
-    if path.by_name_only() {
+fn summary(path: &'static Path, is_available: bool) -> String {
+    let mut text = path.summary.to_owned();
+    if path.by_name_only {
         text += "; by name only";
     }
     if !is_available {
@@ -84,15 +87,18 @@ fn summary(path: &'static dyn Path, is_available: bool) -> String {
 }
 
 /// Who filters where rules of the hub see nothing, by peer.
-fn instead(path: &'static dyn Path) -> Value {
-    let unseen = path.peers().iter().filter(|peer| !path.filter_sees(**peer));
-    let by_peer = unseen.map(|peer| (peer.name().to_owned(), json!(path.rules_instead(*peer))));
+fn instead(path: &'static Path) -> Value {
+    let unseen = path
+        .peers
+        .iter()
+        .filter(|peer| !path.filter_sees.contains(peer));
+    let by_peer = unseen.map(|peer| (peer.name().to_owned(), json!((path.rules_instead)(*peer))));
     Value::Object(by_peer.collect())
 }
 
 /// What can be needed of a path, by peer.
-fn offers(path: &'static dyn Path) -> Value {
-    let by_peer = path.peers().iter().map(|peer| {
+fn offers(path: &'static Path) -> Value {
+    let by_peer = path.peers.iter().map(|peer| {
         let offers = path.offers(*peer, &Axes::default());
         (peer.name().to_owned(), json!(offers))
     });

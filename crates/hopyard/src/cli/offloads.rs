@@ -76,7 +76,7 @@ pub(super) fn doctor(path: &str, args: &DoctorArgs) -> Done {
     let path = lab::path(path)?;
     check_out(sweep.out.as_deref())?;
     let survey = run::survey_offloads(path, sweep.peer)?;
-    let plan = planned(path.name(), sweep, &survey);
+    let plan = planned(path.name, sweep, &survey);
     let seed = sweep.seed.unwrap_or_else(run::any_seed);
     let mut prepared = run::prepare(&plan, seed)?;
     prepared.header.offloads = Some(survey);

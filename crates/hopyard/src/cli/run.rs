@@ -302,7 +302,7 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
         ));
     }
     // Figures of another way than the path are no figures of the path. Where nothing was built, others may use the devices too.
-    let is_found = |name: &str| hopyard_lab::path(name).is_ok_and(|path| !path.is_built());
+    let is_found = |name: &str| hopyard_lab::path(name).is_ok_and(|path| !path.is_built);
     let failed = report.cells.iter().any(|cell| match cell.status {
         CellStatus::Failed => true,
         CellStatus::Ok => !cell.way.problems.is_empty() && !is_found(&cell.path),

@@ -42,7 +42,7 @@ fn check_mptcp(cells: &[Cell]) -> Result<(), Error> {
 
 /// Endpoints that are found rather than built may be elsewhere: there the worker says so.
 fn check_uring(cells: &[Cell]) -> Result<(), Error> {
-    let is_here = |cell: &Cell| lab::path(&cell.path).is_ok_and(lab::Path::is_built);
+    let is_here = |cell: &Cell| lab::path(&cell.path).is_ok_and(|path| path.is_built);
     let mut by_uring = cells.iter().filter(|c| c.axes.api == Some(Api::Uring));
     if by_uring.any(is_here) {
         hopyard_net::uring::probe().map_err(Error::NoUring)?;

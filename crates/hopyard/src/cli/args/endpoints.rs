@@ -131,5 +131,5 @@ fn is_between_endpoints(part: &Part) -> bool {
         return false;
     };
     let mut paths = names.iter().filter_map(|name| lab::path(name).ok());
-    paths.any(|path| !path.is_built())
+    paths.any(|path| !path.is_built)
 }
