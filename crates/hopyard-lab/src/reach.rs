@@ -213,13 +213,11 @@ impl Reached {
                 Hop::rx(server.role, &server.way.device),
             ]
         };
-        Topology {
-            client: endpoint(client, server.to),
-            server: endpoint(server, client.to),
+        Topology::pair(
+            endpoint(client, server.to),
+            endpoint(server, client.to),
             way,
-            containers: Vec::new(),
-            spliced_at: None,
-        }
+        )
     }
 
     /// A worker at one of them, ready to be asked for a load.

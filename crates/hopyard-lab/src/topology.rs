@@ -221,6 +221,17 @@ pub struct Topology {
 }
 
 impl Topology {
+    /// One client that is no container, its server, and every device from the one to the other.
+    pub(super) fn pair(client: Endpoint, server: Endpoint, way: Vec<Hop>) -> Self {
+        Self {
+            client,
+            server,
+            way,
+            containers: Vec::new(),
+            spliced_at: None,
+        }
+    }
+
     /// Clients that are connected alike, of which there is one at least, and what their traffic has in
     /// common: all of the way that comes after their own.
     pub(super) fn new(clients: Vec<Client>, server: Endpoint, way: Vec<Hop>) -> Self {
@@ -231,11 +242,8 @@ impl Topology {
         };
         let own = alone.into_iter().flat_map(|client| client.way);
         Self {
-            client,
-            server,
-            way: own.chain(way).collect(),
             containers,
-            spliced_at: None,
+            ..Self::pair(client, server, own.chain(way).collect())
         }
     }
 

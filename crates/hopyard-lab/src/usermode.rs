@@ -139,11 +139,8 @@ impl Builder {
             .client_on_tap(of)
             .map_err(|error| self.death_of_program().unwrap_or(error))?;
         Ok(Topology {
-            client,
-            server,
-            way,
-            containers: Vec::new(),
             spliced_at: Some(1),
+            ..Topology::pair(client, server, way)
         })
     }
 

@@ -62,13 +62,7 @@ fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
     lab.default_route(role::A, first.host(RIGHT))?;
     lab.default_route(role::B, last.host(LEFT))?;
     route(lab, &routers)?;
-    Ok(Topology {
-        client,
-        server,
-        way,
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    Ok(Topology::pair(client, server, way))
 }
 
 fn segments(axes: &Axes) -> Segments {

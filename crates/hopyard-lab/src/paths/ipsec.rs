@@ -67,16 +67,11 @@ fn build(lab: &mut Builder, mode: EspMode) -> Result<Topology> {
     let client = lab.endpoint(role::A, ETH, ends[0].inner)?;
     let server = lab.endpoint(role::B, ETH, ends[1].inner)?;
     let [encrypts, decrypts] = lab.encrypt(mode, ends)?;
-    Ok(Topology {
-        client,
-        server,
-        way: vec![
-            Hop::tx(role::A, ETH),
-            encrypts,
-            decrypts,
-            Hop::rx(role::B, ETH),
-        ],
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let way = vec![
+        Hop::tx(role::A, ETH),
+        encrypts,
+        decrypts,
+        Hop::rx(role::B, ETH),
+    ];
+    Ok(Topology::pair(client, server, way))
 }

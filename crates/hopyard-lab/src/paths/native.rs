@@ -39,21 +39,11 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     if peer == Peer::Local {
         let both = lab.loopback(role::A)?;
         let lo = Hop::loopback(role::A, "lo");
-        return Ok(Topology {
-            client: both.clone(),
-            server: both,
-            way: vec![lo],
-            containers: Vec::new(),
-            spliced_at: None,
-        });
+        return Ok(Topology::pair(both.clone(), both, vec![lo]));
     }
     lab.wire()?;
     let mut way = Vec::new();
-    Ok(Topology {
-        client: lab.endpoint(role::HUB, UPLINK, Subnet::WIRE.host(host::HUB))?,
-        server: lab.far_end(Subnet::WIRE, &mut way)?,
-        way,
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let client = lab.endpoint(role::HUB, UPLINK, Subnet::WIRE.host(host::HUB))?;
+    let server = lab.far_end(Subnet::WIRE, &mut way)?;
+    Ok(Topology::pair(client, server, way))
 }

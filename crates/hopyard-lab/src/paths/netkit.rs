@@ -28,11 +28,8 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
         Peer::Host => lab.netkit(L2, (other, device), (role::A, ETH))?,
         _ => lab.netkit(L2, (role::A, ETH), (other, device))?,
     }
-    Ok(Topology {
-        client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-        server: lab.endpoint(other, device, Subnet::LAN.host(number))?,
-        way: vec![Hop::tx(role::A, ETH), Hop::rx(other, device)],
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
+    let server = lab.endpoint(other, device, Subnet::LAN.host(number))?;
+    let way = vec![Hop::tx(role::A, ETH), Hop::rx(other, device)];
+    Ok(Topology::pair(client, server, way))
 }

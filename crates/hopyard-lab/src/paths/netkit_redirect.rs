@@ -8,7 +8,7 @@ use crate::builder::ETH;
 use crate::model::{Hop, Peer};
 use crate::topology::{host, role};
 use crate::wire::UPLINK;
-use crate::{Builder, Endpoint, Result, Subnet, Topology};
+use crate::{Builder, Result, Subnet, Topology};
 
 /// The hub's ends of the pairs.
 const PORT_A: &str = "nk-a";
@@ -38,8 +38,9 @@ const fn path(build: Build) -> Path {
 
 fn build(lab: &mut Builder, peer: Peer, layer: NetkitLayer) -> Result<Topology> {
     lab.netkit(layer, (role::HUB, PORT_A), (role::A, ETH))?;
-    match peer {
-        Peer::Far => to_wire(lab, layer),
+    match (peer, layer) {
+        (Peer::Far, NetkitLayer::L2) => bridged(lab),
+        (Peer::Far, NetkitLayer::L3) => routed(lab),
         _ => to_other_pair(lab, layer),
     }
 }
@@ -47,47 +48,30 @@ fn build(lab: &mut Builder, peer: Peer, layer: NetkitLayer) -> Result<Topology> 
 fn to_other_pair(lab: &mut Builder, layer: NetkitLayer) -> Result<Topology> {
     lab.netkit(layer, (role::HUB, PORT_B), (role::B, ETH))?;
     let redirected = lab.redirect_by_netkit([PORT_A, PORT_B])?;
-    Ok(Topology {
-        client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-        server: lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?,
-        way: vec![
-            Hop::tx(role::A, ETH),
-            Hop::tx_to_client(role::HUB, PORT_A),
-            redirected,
-            Hop::tx_to_server(role::HUB, PORT_B),
-            Hop::rx(role::B, ETH),
-        ],
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
+    let server = lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?;
+    let way = vec![
+        Hop::tx(role::A, ETH),
+        Hop::tx_to_client(role::HUB, PORT_A),
+        redirected,
+        Hop::tx_to_server(role::HUB, PORT_B),
+        Hop::rx(role::B, ETH),
+    ];
+    Ok(Topology::pair(client, server, way))
 }
 
-fn to_wire(lab: &mut Builder, layer: NetkitLayer) -> Result<Topology> {
-    let (client, server, way) = match layer {
-        NetkitLayer::L2 => bridged(lab)?,
-        NetkitLayer::L3 => routed(lab)?,
-    };
-    Ok(Topology {
-        client,
-        server,
-        way,
-        containers: Vec::new(),
-        spliced_at: None,
-    })
-}
-
-/// Frames with the addresses of both ends.
-fn bridged(lab: &mut Builder) -> Result<(Endpoint, Endpoint, Vec<Hop>)> {
+/// Frames to the wire, with the addresses of both ends.
+fn bridged(lab: &mut Builder) -> Result<Topology> {
     lab.wire()?;
     let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
     let redirected = lab.redirect_behind(PORT_A, UPLINK, None)?;
     let mut way = vec![Hop::tx(role::A, ETH), redirected];
     let server = lab.far_end(Subnet::LAN, &mut way)?;
-    Ok((client, server, way))
+    Ok(Topology::pair(client, server, way))
 }
 
-/// Packets, for which the host asks for neighbours on the wire and answers there.
-fn routed(lab: &mut Builder) -> Result<(Endpoint, Endpoint, Vec<Hop>)> {
+/// Packets to the wire, where the host asks for neighbours for them and answers.
+fn routed(lab: &mut Builder) -> Result<Topology> {
     let client = lab.endpoint(role::A, ETH, Subnet::SIDE_A.host(host::A))?;
     let mut behind = Vec::new();
     let (server, uplink) = lab.routed_server(Peer::Far, None, &mut behind)?;
@@ -100,5 +84,5 @@ fn routed(lab: &mut Builder) -> Result<(Endpoint, Endpoint, Vec<Hop>)> {
     let way = [Hop::tx(role::A, ETH), redirected]
         .into_iter()
         .chain(behind);
-    Ok((client, server, way.collect()))
+    Ok(Topology::pair(client, server, way.collect()))
 }

@@ -89,16 +89,12 @@ fn build(lab: &mut Builder, peer: Peer, kind: Kind) -> Result<Topology> {
     };
     // Internal ports are there from here on.
     lab.ovs_bridge(path, &ports)?;
-    Ok(Topology {
-        client: lab.endpoint(role::A, a.device, Subnet::LAN.host(host::A))?,
-        server: match inside {
-            Some((role, device, number)) => lab.endpoint(role, device, Subnet::LAN.host(number))?,
-            None => lab.far_end(Subnet::LAN, &mut way)?,
-        },
-        way,
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let client = lab.endpoint(role::A, a.device, Subnet::LAN.host(host::A))?;
+    let server = match inside {
+        Some((role, device, number)) => lab.endpoint(role, device, Subnet::LAN.host(number))?,
+        None => lab.far_end(Subnet::LAN, &mut way)?,
+    };
+    Ok(Topology::pair(client, server, way))
 }
 
 /// Open vSwitch knows its ports by name, so internal ones keep theirs.

@@ -24,12 +24,7 @@ fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
     let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
     let server = lab.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?;
     let [near, far] = lab.join_pair([(role::A, ETH), (role::B, ETH)])?;
-    Ok(Topology {
-        client,
-        server,
-        // Frames pass the devices, messages of joined sockets do not; what counts both is first and last.
-        way: vec![near, Hop::any(role::A, ETH), Hop::any(role::B, ETH), far],
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    // Frames pass the devices, messages of joined sockets do not; what counts both is first and last.
+    let way = vec![near, Hop::any(role::A, ETH), Hop::any(role::B, ETH), far];
+    Ok(Topology::pair(client, server, way))
 }

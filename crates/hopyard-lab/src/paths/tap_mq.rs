@@ -48,11 +48,6 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
             lab.far_end(Subnet::LAN, &mut way)?
         }
     };
-    Ok(Topology {
-        client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-        server,
-        way,
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
+    Ok(Topology::pair(client, server, way))
 }

@@ -72,13 +72,10 @@ pub(super) static TAP_VDE: Path = Path {
 
 fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
     lab.vde_switch(&[(role::A, TAP_A), (role::B, TAP_B)])?;
-    Ok(Topology {
-        client: lab.endpoint(role::A, TAP_A, Subnet::LAN.host(host::A))?,
-        server: lab.endpoint(role::B, TAP_B, Subnet::LAN.host(host::B))?,
-        way: vec![Hop::tx(role::A, TAP_A), Hop::rx(role::B, TAP_B)],
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let client = lab.endpoint(role::A, TAP_A, Subnet::LAN.host(host::A))?;
+    let server = lab.endpoint(role::B, TAP_B, Subnet::LAN.host(host::B))?;
+    let way = vec![Hop::tx(role::A, TAP_A), Hop::rx(role::B, TAP_B)];
+    Ok(Topology::pair(client, server, way))
 }
 
 impl Builder {

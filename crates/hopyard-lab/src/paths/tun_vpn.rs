@@ -93,13 +93,9 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
         source,
     })?;
     let inside = |number| Subnet::LAN.host(number);
-    Ok(Topology {
-        client: lab.endpoint(both[0].role, TUN, inside(host::A))?,
-        server: lab.endpoint(both[1].role, TUN, inside(both[1].number))?,
-        way: way(both, TUN),
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    let client = lab.endpoint(both[0].role, TUN, inside(host::A))?;
+    let server = lab.endpoint(both[1].role, TUN, inside(both[1].number))?;
+    Ok(Topology::pair(client, server, way(both, TUN)))
 }
 
 impl Builder {

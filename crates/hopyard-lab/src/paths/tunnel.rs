@@ -132,18 +132,15 @@ impl Tunnel {
             addresses: addresses.with_prefixes().into(),
         };
         lab.make_far_end(far.outer(), Beside::Vxlan(tunnel))?;
-        Ok(Topology {
-            client: lab.endpoint(near.role, self.device, Subnet::LAN.host(host::A))?,
-            server: Endpoint::new(far.role, self.device, addresses),
-            // The worker there reads the device that the data goes by.
-            way: vec![
-                Hop::tx(near.role, self.device),
-                Hop::tx(near.below, near.lower),
-                Hop::rx(far.role, self.device),
-            ],
-            containers: Vec::new(),
-            spliced_at: None,
-        })
+        let client = lab.endpoint(near.role, self.device, Subnet::LAN.host(host::A))?;
+        let server = Endpoint::new(far.role, self.device, addresses);
+        // The worker there reads the device that the data goes by.
+        let way = vec![
+            Hop::tx(near.role, self.device),
+            Hop::tx(near.below, near.lower),
+            Hop::rx(far.role, self.device),
+        ];
+        Ok(Topology::pair(client, server, way))
     }
 
     /// A wire that pauses makes pauses of copies of frames, and the kernel lets no program cut a packet that is yet to be
@@ -179,12 +176,9 @@ impl Tunnel {
             lab.link_into(end.below, end.role, self.device, kind, mtu)?;
         }
         let inside = |number| Subnet::LAN.host(number);
-        Ok(Topology {
-            client: lab.endpoint(near.role, self.device, inside(host::A))?,
-            server: lab.endpoint(far.role, self.device, inside(far.number))?,
-            way: way([near, far], self.device),
-            containers: Vec::new(),
-            spliced_at: None,
-        })
+        let client = lab.endpoint(near.role, self.device, inside(host::A))?;
+        let server = lab.endpoint(far.role, self.device, inside(far.number))?;
+        let way = way([near, far], self.device);
+        Ok(Topology::pair(client, server, way))
     }
 }

@@ -41,11 +41,5 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     lab.make_spaces(&[role::A, server])?;
     lab.socket_directory()?;
     let end = |role| Endpoint::new(role, "", Addresses::LOOPBACK);
-    Ok(Topology {
-        client: end(role::A),
-        server: end(server),
-        way: Vec::new(),
-        containers: Vec::new(),
-        spliced_at: None,
-    })
+    Ok(Topology::pair(end(role::A), end(server), Vec::new()))
 }

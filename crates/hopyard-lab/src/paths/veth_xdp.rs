@@ -76,18 +76,15 @@ impl Pairs {
     /// Both ends, and the way by what forwards.
     pub(super) fn topology(self, lab: &mut Builder, forwards: Hop) -> Result<Topology> {
         let (role, device) = self.server;
-        Ok(Topology {
-            client: lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?,
-            server: lab.endpoint(role, device, Subnet::LAN.host(self.number))?,
-            way: vec![
-                Hop::tx(role::A, ETH),
-                Hop::rx(role::HUB, self.hub[0]),
-                forwards,
-                Hop::tx(role::HUB, self.hub[1]),
-                Hop::rx(role, device),
-            ],
-            containers: Vec::new(),
-            spliced_at: None,
-        })
+        let client = lab.endpoint(role::A, ETH, Subnet::LAN.host(host::A))?;
+        let server = lab.endpoint(role, device, Subnet::LAN.host(self.number))?;
+        let way = vec![
+            Hop::tx(role::A, ETH),
+            Hop::rx(role::HUB, self.hub[0]),
+            forwards,
+            Hop::tx(role::HUB, self.hub[1]),
+            Hop::rx(role, device),
+        ];
+        Ok(Topology::pair(client, server, way))
     }
 }

@@ -56,7 +56,7 @@ fn at_bridge(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     lab.space(role::HUB)?.set_master(TAP, BRIDGE)?;
     let mut way = vec![Hop::rx(role::HUB, TAP)];
     let server = lab.bridged_server(BRIDGE, peer, &mut way)?;
-    Ok(topology(client, server, way))
+    Ok(Topology::pair(client, server, way))
 }
 
 /// The tap is a port of the direct switch; frames to it take its queue, so it counts both ways.
@@ -64,7 +64,7 @@ fn at_switch(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     let client = guest(lab, HubEnd::Tap(TAP))?;
     let mut way = vec![Hop::rx(role::HUB, TAP)];
     let server = lab.switched_server(peer, vec![TAP.to_owned()], &mut way)?;
-    Ok(topology(client, server, way))
+    Ok(Topology::pair(client, server, way))
 }
 
 /// A macvtap on the uplink, which sends what the guest does.
@@ -74,19 +74,9 @@ fn at_uplink(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     let mut way = vec![Hop::tx(role::HUB, MACVTAP)];
     let server =
         macvlan::server_on_uplink(lab, peer, macvlan::HUB_DEVICE, macvlan::kind, &mut way)?;
-    Ok(topology(client, server, way))
+    Ok(Topology::pair(client, server, way))
 }
 
 fn guest(lab: &mut Builder, end: HubEnd) -> Result<Endpoint> {
     lab.guest(VM.name, role::A, end, Subnet::LAN.host(host::A))
-}
-
-fn topology(client: Endpoint, server: Endpoint, way: Vec<Hop>) -> Topology {
-    Topology {
-        client,
-        server,
-        way,
-        containers: Vec::new(),
-        spliced_at: None,
-    }
 }
