@@ -359,6 +359,21 @@ pub(crate) fn or_another_path(error: hopyard_net::Error) -> hopyard_net::Error {
 }
 
 impl Error {
+    /// This device, or part of the lab, cannot have this value of an axis. `why` says what it has, and what to do about it.
+    pub(crate) fn refused(
+        device: impl Into<String>,
+        axis: &'static str,
+        value: impl Into<String>,
+        why: impl Into<String>,
+    ) -> Self {
+        Self::AxisRefused {
+            device: device.into(),
+            axis,
+            value: value.into(),
+            why: why.into(),
+        }
+    }
+
     /// Is it this host that lacks something, rather than something that went wrong?
     #[must_use]
     pub fn is_unsupported(&self) -> bool {

@@ -87,14 +87,9 @@ impl Builder {
             return Err(Error::GuestOffload { path, flag });
         }
         if axes.vhost == Some(Switch::On) && !has_vhost() {
-            return Err(Error::AxisRefused {
-                device: "the guest's card".to_owned(),
-                axis: "vhost",
-                value: "on".to_owned(),
-                why: "there is no /dev/vhost-net that can be opened: load module `vhost_net` (kernel option CONFIG_VHOST_NET), \
-                      or leave `vhost` out"
-                    .to_owned(),
-            });
+            let why = "there is no /dev/vhost-net that can be opened: load module `vhost_net` (kernel option CONFIG_VHOST_NET), \
+                       or leave `vhost` out";
+            return Err(Error::refused("the guest's card", "vhost", "on", why));
         }
         let cpus = axes.guest_cpus.unwrap_or(1);
         let queues = axes.queues.unwrap_or(cpus);

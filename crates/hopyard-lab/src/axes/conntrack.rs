@@ -34,20 +34,21 @@ impl OnLab for Conntrack {
         if filled.is_ok() && stats.entries >= u64::from(count) {
             return Ok(());
         }
-        Err(Error::AxisRefused {
-            device: "the hub".to_owned(),
-            axis: "conntrack",
-            value: count.to_string(),
-            why: format!(
-                "its table has room for {}, and the kernel took {}{}; set a smaller value, or raise \
-                 net.netfilter.nf_conntrack_max",
-                stats.limit,
-                stats.entries,
-                filled
-                    .err()
-                    .map_or_else(String::new, |error| format!(" ({error})"))
-            ),
-        })
+        let why = format!(
+            "its table has room for {}, and the kernel took {}{}; set a smaller value, or raise \
+             net.netfilter.nf_conntrack_max",
+            stats.limit,
+            stats.entries,
+            filled
+                .err()
+                .map_or_else(String::new, |error| format!(" ({error})"))
+        );
+        Err(Error::refused(
+            "the hub",
+            "conntrack",
+            count.to_string(),
+            why,
+        ))
     }
 }
 

@@ -10,6 +10,8 @@ use crate::{Builder, Error, Result};
 /// Beyond this size a kernel has a size of its own for IPv4, or does without (`GSO_LEGACY_MAX_SIZE`).
 const LEGACY_MAX: u32 = 65536;
 
+const AXIS: &str = "gso_max";
+
 pub(super) struct GsoMax;
 
 impl OnLab for GsoMax {
@@ -17,7 +19,9 @@ impl OnLab for GsoMax {
         let Some(bytes) = lab.axes().gso_max_bytes else {
             return Ok(());
         };
-        need_no_guests(lab, "gso_max", &show_bytes(bytes), "keeps its own sizes")?;
+        let wanted = show_bytes(bytes);
+        need_no_guests(lab, AXIS, &wanted, "keeps its own sizes")?;
+        let refused = |device: String, why: String| Error::refused(device, AXIS, &wanted, why);
         for (role, device) in lab.devices() {
             let Some(handle) = lab.handle(role) else {
                 continue;
@@ -27,7 +31,7 @@ impl OnLab for GsoMax {
                 let why = format!(
                     "it takes {limit} bytes at most; set `gso_max` to {limit} or less, or choose another path"
                 );
-                return Err(refused(&format!("{role}/{device}"), bytes, why));
+                return Err(refused(format!("{role}/{device}"), why));
             }
             handle.set_max_sizes(device, bytes)?;
         }
@@ -38,7 +42,7 @@ impl OnLab for GsoMax {
                 continue;
             };
             if let Some(why) = amiss(handle.max_sizes(device)?, bytes, family) {
-                return Err(refused(&format!("{role}/{device}"), bytes, why));
+                return Err(refused(format!("{role}/{device}"), why));
             }
         }
         Ok(())
@@ -63,15 +67,6 @@ fn amiss(sizes: MaxSizes, bytes: u32, family: Family) -> Option<String> {
         None if without && name.contains("ipv4") => None,
         None => Some(format!("{name} needs Linux {since} or newer; leave `gso_max` out")),
     })
-}
-
-fn refused(device: &str, bytes: u32, why: String) -> Error {
-    Error::AxisRefused {
-        device: device.to_owned(),
-        axis: "gso_max",
-        value: show_bytes(bytes),
-        why,
-    }
 }
 
 #[cfg(test)]

@@ -41,12 +41,8 @@ fn need_no_guests(lab: &Builder, axis: &'static str, value: &str, does: &str) ->
     if !lab.has_guests() {
         return Ok(());
     }
-    Err(Error::AxisRefused {
-        device: "eth0 in the guest".to_owned(),
-        axis,
-        value: value.to_owned(),
-        why: format!("a guest's card {does}; leave `{axis}` out, or choose another path"),
-    })
+    let why = format!("a guest's card {does}; leave `{axis}` out, or choose another path");
+    Err(Error::refused("eth0 in the guest", axis, value, why))
 }
 
 /// In the order in which they are applied.

@@ -4,6 +4,10 @@ use super::{OnLab, need_no_guests};
 use crate::model::{Napi, OffloadFlag, Switch};
 use crate::{Builder, Error, Result};
 
+const AXIS: &str = "napi";
+/// The value that does something.
+const THREADED: &str = "threaded";
+
 pub(super) struct Threads;
 
 impl OnLab for Threads {
@@ -13,7 +17,7 @@ impl OnLab for Threads {
         if lab.axes().napi != Some(Napi::Threaded) {
             return Ok(());
         }
-        need_no_guests(lab, "napi", "threaded", "is polled by the guest")?;
+        need_no_guests(lab, AXIS, THREADED, "is polled by the guest")?;
         let has_tso = lab.axes().offload_named(OffloadFlag::Tso) != Some(Switch::Off);
         let (mut threaded, mut idle) = (0, 0);
         for (role, device) in lab.devices() {
@@ -25,7 +29,12 @@ impl OnLab for Threads {
             }
             if !handle.threaded_napi(device)? {
                 let why = "the kernel goes on polling it by softirqs; leave `napi` out";
-                return Err(refused(format!("{role}/{device}"), why));
+                return Err(Error::refused(
+                    format!("{role}/{device}"),
+                    AXIS,
+                    THREADED,
+                    why,
+                ));
             }
             threaded += 1;
             if has_tso && handle.link(device)?.kind.as_deref() == Some("veth") {
@@ -35,22 +44,13 @@ impl OnLab for Threads {
         if threaded == 0 {
             let why = "no device of this lab has NAPI: set `gro=on` and `tso=off`, with which veth has it, or choose \
                        another path";
-            return Err(refused("eth0".to_owned(), why));
+            return Err(Error::refused("eth0", AXIS, THREADED, why));
         }
         if idle == threaded {
             let why = "a veth gives NAPI only what comes from a device without TSO: set `tso=off`, or the threads have \
                        nothing to do";
-            return Err(refused("eth0".to_owned(), why));
+            return Err(Error::refused("eth0", AXIS, THREADED, why));
         }
         Ok(())
-    }
-}
-
-fn refused(device: String, why: &str) -> Error {
-    Error::AxisRefused {
-        device,
-        axis: "napi",
-        value: "threaded".to_owned(),
-        why: why.to_owned(),
     }
 }

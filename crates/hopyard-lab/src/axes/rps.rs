@@ -29,15 +29,9 @@ impl OnLab for Rps {
                 .iter()
                 .any(|queue| *queue != steering)
             {
-                return Err(Error::AxisRefused {
-                    device: format!("{role}/{device}"),
-                    axis: "rps",
-                    value: "on".to_owned(),
-                    why:
-                        "the kernel keeps some CPUs from this device's packets (isolated ones, see \
-                          `isolcpus`); leave `rps` out"
-                            .to_owned(),
-                });
+                let why = "the kernel keeps some CPUs from this device's packets (isolated ones, see \
+                           `isolcpus`); leave `rps` out";
+                return Err(Error::refused(format!("{role}/{device}"), "rps", "on", why));
             }
         }
         Ok(())

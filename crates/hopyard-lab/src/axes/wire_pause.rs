@@ -19,23 +19,18 @@ impl OnLab for WirePause {
     }
 
     fn check(&self, axes: &Axes) -> Result<()> {
-        match (axes.wire_pause_ns, axes.rate_bps) {
-            (Some(pause), None | Some(Rate(None))) => Err(Error::AxisRefused {
-                device: "the wire".to_owned(),
-                axis: "wire_pause",
-                value: pause.to_string(),
-                why: "a wire without a rate has nothing to pause for; set `rate` too".to_owned(),
-            }),
-            (Some(pause), _) if axes.gso_max_bytes.is_some_and(|most| most > LARGEST) => {
-                Err(Error::AxisRefused {
-                    device: "the wire".to_owned(),
-                    axis: "wire_pause",
-                    value: pause.to_string(),
-                    why: "packets that wait take 64 KiB at most: set `gso_max` to 65536 or less, or leave one of the two out"
-                        .to_owned(),
-                })
-            }
-            _ => Ok(()),
+        let Some(pause) = axes.wire_pause_ns else {
+            return Ok(());
+        };
+        let refused = |why| Error::refused("the wire", "wire_pause", pause.to_string(), why);
+        if matches!(axes.rate_bps, None | Some(Rate(None))) {
+            let why = "a wire without a rate has nothing to pause for; set `rate` too";
+            return Err(refused(why));
         }
+        if axes.gso_max_bytes.is_some_and(|most| most > LARGEST) {
+            let why = "packets that wait take 64 KiB at most: set `gso_max` to 65536 or less, or leave one of the two out";
+            return Err(refused(why));
+        }
+        Ok(())
     }
 }

@@ -6,6 +6,10 @@ use super::{OnLab, need_no_guests};
 use crate::model::Switch;
 use crate::{Builder, Error, Result};
 
+const AXIS: &str = "xps";
+/// The value that does something.
+const ON: &str = "on";
+
 pub(super) struct Xps;
 
 impl OnLab for Xps {
@@ -13,7 +17,7 @@ impl OnLab for Xps {
         if lab.axes().xps != Some(Switch::On) {
             return Ok(());
         }
-        need_no_guests(lab, "xps", "on", "is steered by the guest")?;
+        need_no_guests(lab, AXIS, ON, "is steered by the guest")?;
         let cpus = cpu::online_cpus()?;
         let (mut steered, mut taps) = (0_u32, 0_u32);
         for (role, device) in lab.devices() {
@@ -33,22 +37,21 @@ impl OnLab for Xps {
             handle.set_transmit_steering(device, &wanted)?;
             if handle.transmit_steering(device)? != wanted {
                 let why = "the kernel keeps other CPUs for its transmit queues; leave `xps` out";
-                return Err(refused(format!("{role}/{device}"), why));
+                return Err(Error::refused(format!("{role}/{device}"), AXIS, ON, why));
             }
             steered += 1;
         }
-        match (steered, taps) {
-            (1.., _) => Ok(()),
-            (0, 1..) => Err(refused(
-                "eth0".to_owned(),
-                "a tap chooses the transmit queue itself: set `steering=cpu`, which does the same, and leave `xps` out",
-            )),
-            (0, 0) => Err(refused(
-                "eth0".to_owned(),
+        let why = match (steered, taps) {
+            (1.., _) => return Ok(()),
+            (0, 1..) => {
+                "a tap chooses the transmit queue itself: set `steering=cpu`, which does the same, and leave `xps` out"
+            }
+            (0, 0) => {
                 "no device of this lab has several transmit queues: set `queues=2` on a path that has this axis, as \
-                 `veth` has, or choose another path",
-            )),
-        }
+                 `veth` has, or choose another path"
+            }
+        };
+        Err(Error::refused("eth0", AXIS, ON, why))
     }
 }
 
@@ -61,15 +64,6 @@ fn shares(cpus: &[usize], queues: usize) -> Vec<Vec<usize>> {
         own.map(|(_, cpu)| *cpu).collect()
     };
     (0..queues).map(of_queue).collect()
-}
-
-fn refused(device: String, why: &str) -> Error {
-    Error::AxisRefused {
-        device,
-        axis: "xps",
-        value: "on".to_owned(),
-        why: why.to_owned(),
-    }
 }
 
 #[cfg(test)]

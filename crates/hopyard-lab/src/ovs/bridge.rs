@@ -83,14 +83,9 @@ impl Builder {
     fn check_wire(&self, kind: DatapathKind) -> Result<()> {
         match (kind, self.axes().wire_pause_ns) {
             (DatapathKind::Userspace, Some(pause)) if !hopyard_switch::has_tcx() => {
-                Err(Error::AxisRefused {
-                    device: BRIDGE.to_owned(),
-                    axis: "wire_pause",
-                    value: pause.to_string(),
-                    why: "before Linux 6.6, Open vSwitch's userspace datapath takes the wire's program away: leave `wire_pause` out, \
-                          load module `openvswitch` for the kernel datapath, or choose another path"
-                        .to_owned(),
-                })
+                let why = "before Linux 6.6, Open vSwitch's userspace datapath takes the wire's program away: leave `wire_pause` out, \
+                           load module `openvswitch` for the kernel datapath, or choose another path";
+                Err(Error::refused(BRIDGE, "wire_pause", pause.to_string(), why))
             }
             _ => Ok(()),
         }

@@ -29,12 +29,12 @@ fn has(axes: &Axes) -> bool {
 
 fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     if !has(lab.axes()) {
-        return Err(Error::AxisRefused {
-            device: "the host's own interface".to_owned(),
-            axis: "containers",
-            value: Containers::Own.to_string(),
-            why: "it is no container's; set `containers=native`, or choose another path".to_owned(),
-        });
+        return Err(Error::refused(
+            "the host's own interface",
+            "containers",
+            Containers::Own.to_string(),
+            "it is no container's; set `containers=native`, or choose another path",
+        ));
     }
     if peer == Peer::Local {
         let both = lab.loopback(role::A)?;

@@ -71,16 +71,12 @@ pub(super) static TUN_VPN: Path = Path {
 
 fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     if lab.mtu() - OVERHEAD > MOST_INSIDE {
-        return Err(Error::AxisRefused {
-            device: TUN.to_owned(),
-            axis: "mtu",
-            value: lab.mtu().to_string(),
-            why: format!(
-                "boringtun takes packets of {MOST_INSIDE} bytes at most; set `mtu` to {} or less, or choose path \
-                 `wireguard`",
-                MOST_INSIDE + OVERHEAD
-            ),
-        });
+        let why = format!(
+            "boringtun takes packets of {MOST_INSIDE} bytes at most; set `mtu` to {} or less, or choose path \
+             `wireguard`",
+            MOST_INSIDE + OVERHEAD
+        );
+        return Err(Error::refused(TUN, "mtu", lab.mtu().to_string(), why));
     }
     underlay(lab, peer, TUN_VPN.name, OVERHEAD)?;
     let both = ends(peer);
@@ -139,14 +135,9 @@ impl Builder {
             thread::sleep(Duration::from_micros(500));
         };
         if attached != queues {
-            return Err(Error::AxisRefused {
-                device: TUN.to_owned(),
-                axis: "queues",
-                value: queues.to_string(),
-                why: format!(
-                    "boringtun attached {attached} of them; set fewer, or choose another path"
-                ),
-            });
+            let why =
+                format!("boringtun attached {attached} of them; set fewer, or choose another path");
+            return Err(Error::refused(TUN, "queues", queues.to_string(), why));
         }
         if end.role != end.below {
             let target = self.space(end.role)?.ns().try_clone()?;

@@ -150,14 +150,13 @@ impl Tunnel {
         let is_plain =
             matches!(self.path, "wireguard" | "macsec") || axes.offload == Some(Switch::Off);
         match axes.wire_pause_ns {
-            Some(pause) if peer == Peer::Far && !is_plain => Err(Error::AxisRefused {
-                device: self.device.to_owned(),
-                axis: "wire_pause",
-                value: pause.to_string(),
-                why: "the kernel makes no pauses of packets that devices are to encapsulate: set `offload` to off, leave \
-                      `wire_pause` out, or choose another path"
-                    .to_owned(),
-            }),
+            Some(pause) if peer == Peer::Far && !is_plain => Err(Error::refused(
+                self.device,
+                "wire_pause",
+                pause.to_string(),
+                "the kernel makes no pauses of packets that devices are to encapsulate: set `offload` to off, leave \
+                 `wire_pause` out, or choose another path",
+            )),
             _ => Ok(()),
         }
     }

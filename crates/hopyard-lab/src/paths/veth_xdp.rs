@@ -46,13 +46,12 @@ impl Pairs {
         let (other, server, number) = match peer {
             Peer::Far => {
                 if let Some(Rate(Some(rate_bps))) = lab.axes().rate_bps {
-                    return Err(Error::AxisRefused {
-                        device: format!("{}/{UPLINK}", role::HUB),
-                        axis: "rate",
-                        value: show_rate(rate_bps),
-                        why: "XDP sends past the queue that would shape it; leave `rate` out, or choose another path"
-                            .to_owned(),
-                    });
+                    return Err(Error::refused(
+                        format!("{}/{UPLINK}", role::HUB),
+                        "rate",
+                        show_rate(rate_bps),
+                        "XDP sends past the queue that would shape it; leave `rate` out, or choose another path",
+                    ));
                 }
                 lab.wire()?;
                 (UPLINK, (role::FAR, FAR_END), host::FAR)
