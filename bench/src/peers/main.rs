@@ -161,7 +161,7 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Scenario>> {
         return Err(hopyard::model::UnknownName::new(
             "scenario",
             &only.join(","),
-            SCENARIOS.iter().map(|s| s.name).collect::<Vec<_>>(),
+            SCENARIOS.iter().map(|s| s.name),
         )
         .into());
     }

@@ -61,13 +61,10 @@ pub(super) fn decides_width(name: &str, load: LoadKind, axes: &Axes) -> bool {
 /// # Errors
 /// There is none; the error lists them all.
 pub fn quantity(name: &str) -> Result<&'static Quantity, UnknownName> {
-    QUANTITIES.iter().find(|q| q.name == name).ok_or_else(|| {
-        UnknownName::new(
-            "quantity",
-            name,
-            QUANTITIES.iter().map(|q| q.name).collect::<Vec<_>>(),
-        )
-    })
+    QUANTITIES
+        .iter()
+        .find(|q| q.name == name)
+        .ok_or_else(|| UnknownName::new("quantity", name, QUANTITIES.iter().map(|q| q.name)))
 }
 
 impl Quantity {

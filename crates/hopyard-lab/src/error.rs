@@ -334,7 +334,8 @@ pub enum Error {
     },
     /// A path that has no far end on another machine.
     #[error(
-        "path `{path}` cannot be built over a real cable: choose native, veth-route, vrf, bridge, bridge-nf, macvlan, ipvlan, vxlan or direct"
+        "path `{path}` cannot be built over a real cable: choose among {}",
+        crossing_cables()
     )]
     NoCable {
         /// The path.
@@ -351,6 +352,12 @@ pub enum Error {
     /// A kept lab cannot do what was asked.
     #[error("{0}")]
     Kept(String),
+}
+
+fn crossing_cables() -> String {
+    let crossing = crate::PATHS.iter().filter(|path| path.crosses_cable);
+    let names: Vec<_> = crossing.map(|path| path.name).collect();
+    names.join(", ")
 }
 
 /// The way out that is always there where a host cannot make a device of a path.

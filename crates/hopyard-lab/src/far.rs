@@ -311,22 +311,3 @@ impl Builder {
         card::wait_for_carrier(self.space(role::HUB)?, &uplink.card, UPLINK)
     }
 }
-
-/// Paths whose far end is the card alone, or has what an [`Order`] can ask for.
-const OVER_A_CABLE: [&str; 9] = [
-    "native",
-    "veth-route",
-    "vrf",
-    "bridge",
-    "bridge-nf",
-    "macvlan",
-    "ipvlan",
-    "vxlan",
-    "direct",
-];
-
-/// Can the wire of this path be a real cable to another machine?
-#[must_use]
-pub fn crosses_cable(path: &str) -> bool {
-    OVER_A_CABLE.contains(&path)
-}

@@ -224,10 +224,7 @@ pub fn exec(name: &str, role: &str, command: &[String]) -> Result<std::convert::
         return Err(Error::UnknownName(crate::model::UnknownName::new(
             "endpoint",
             role,
-            kept.spaces
-                .iter()
-                .map(|s| s.role.clone())
-                .collect::<Vec<_>>(),
+            kept.spaces.iter().map(|s| s.role.clone()),
         )));
     }
     let Some((program, arguments)) = command.split_first() else {

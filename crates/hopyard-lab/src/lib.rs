@@ -63,7 +63,7 @@ pub use builder::Builder;
 pub use clients::ClientSlot;
 pub use endpoints::{Endpoints, NoPrefix, Prefix, Uplink};
 pub use error::{Error, Result};
-pub use far::{crosses_cable, serve as serve_far};
+pub use far::serve as serve_far;
 pub use guests::HubEnd;
 pub use key::LabKey;
 pub use owner::{LabId, Life};

@@ -4,7 +4,6 @@ use hopyard_net::Cgroup;
 
 use super::axes::ON_LAB;
 use super::daemon::{self, Service};
-use super::far::crosses_cable;
 use super::kinds::KINDS;
 use super::part::Part;
 use super::paths::Path;
@@ -62,7 +61,7 @@ impl Lab {
     fn build_with(path: &'static Path, peer: Peer, mut builder: Builder) -> Result<Self> {
         path.check_with(peer, builder.axes())?;
         let across = path.is_built && builder.has_real_wire();
-        if across && !(peer == Peer::Far && crosses_cable(path.name)) {
+        if across && !(peer == Peer::Far && path.crosses_cable) {
             return Err(Error::NoCable { path: path.name });
         }
         builder.keep_switches_of(path.name);
@@ -116,7 +115,7 @@ impl Lab {
             Error::UnknownName(crate::model::UnknownName::new(
                 "endpoint",
                 role,
-                self.spaces().iter().map(|s| s.role).collect::<Vec<_>>(),
+                self.spaces().iter().map(|s| s.role),
             ))
         })
     }

@@ -190,10 +190,7 @@ fn chosen(options: &Decide) -> Result<Vec<&'static Question>> {
             hopyard::model::UnknownName::new(
                 "table",
                 name,
-                QUESTIONS
-                    .iter()
-                    .map(|question| question.name)
-                    .collect::<Vec<_>>(),
+                QUESTIONS.iter().map(|question| question.name),
             )
         })
     };

@@ -139,13 +139,9 @@ fn find<T>(
     name: &str,
 ) -> Result<fn() -> Result<T>, UnknownName> {
     let found = known.iter().find(|(known, _)| *known == name);
-    found.map(|(_, run)| *run).ok_or_else(|| {
-        UnknownName::new(
-            kind,
-            name,
-            known.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-        )
-    })
+    found
+        .map(|(_, run)| *run)
+        .ok_or_else(|| UnknownName::new(kind, name, known.iter().map(|(name, _)| *name)))
 }
 
 /// Is there such a deed?

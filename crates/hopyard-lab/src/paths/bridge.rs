@@ -33,6 +33,7 @@ const fn path(build: Build) -> Path {
         mtu_owner: "the bridge: its smallest port",
         has_vlans: |_| true,
         learns: true,
+        crosses_cable: true,
         ..Path::new(build)
     }
 }

@@ -46,6 +46,8 @@ pub struct Path {
     pub(super) host_access: Option<bool>,
     /// The peers towards which anybody can build it in a user namespace of their own; `None` where that follows from its needs.
     pub(super) unprivileged: Option<&'static [Peer]>,
+    /// Can its wire be a real cable to another machine? Its far end is the card alone then, or has what [`crate::far`] can ask for.
+    pub crosses_cable: bool,
     /// The sockets of its two ends. Without devices they are no TCP and UDP.
     pub sockets: Sockets,
     /// Which echo requests (ICMP) of an IP version are answered.
@@ -96,6 +98,7 @@ impl Path {
             learns: false,
             host_access: None,
             unprivileged: None,
+            crosses_cable: false,
             sockets: Sockets::Internet,
             echo: |_| Echo::BothWays,
             by_name_only: false,

@@ -19,6 +19,7 @@ pub(super) static DIRECT: Path = Path {
     rules_instead: |_| "the switch's ports (addresses); the endpoints",
     mtu_owner: "each port; the switch asks for smaller packets",
     has_vlans: |_| true,
+    crosses_cable: true,
     ..Path::new(build)
 };
 

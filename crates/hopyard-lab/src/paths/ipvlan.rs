@@ -18,6 +18,7 @@ pub(super) static IPVLAN: Path = Path {
     mtu_owner: "the uplink, which bounds the others",
     // A host does not talk to the ipvlans on its own device; as a peer it has one too.
     host_access: Some(false),
+    crosses_cable: true,
     ..Path::new(build)
 };
 

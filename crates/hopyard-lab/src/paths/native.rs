@@ -20,6 +20,7 @@ pub(super) static NATIVE: Path = Path {
     mtu_owner: "loopback; to the wire, the uplink",
     // It is the host.
     host_access: Some(true),
+    crosses_cable: true,
     ..Path::new(build)
 };
 

@@ -15,6 +15,7 @@ pub(super) static VETH_ROUTE: Path = Path {
     learns: true,
     // The host is the router.
     host_access: Some(true),
+    crosses_cable: true,
     ..Path::new(build)
 };
 

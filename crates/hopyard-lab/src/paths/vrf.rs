@@ -22,6 +22,7 @@ pub(super) static VRF: Path = Path {
     learns: true,
     // The host is the router, and needs an address within the domain alone.
     host_access: Some(true),
+    crosses_cable: true,
     ..Path::new(build)
 };
 

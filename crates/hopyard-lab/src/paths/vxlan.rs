@@ -32,5 +32,6 @@ pub(super) static VXLAN: Path = Path {
     rules_instead: |_| "the endpoints; the host: the tunnel's UDP",
     mtu_owner: "the tunnel's device: 50 bytes less than below",
     learns: true,
+    crosses_cable: true,
     ..Path::new(|lab, peer| TUNNEL.build(lab, peer))
 };

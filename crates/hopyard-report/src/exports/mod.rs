@@ -88,13 +88,7 @@ pub fn parquet_file(about: &[(&str, &str)], columns: &[Column]) -> Result<Vec<u8
 /// There is none; the error lists them all.
 pub fn export(name: &str) -> Result<&'static Export, UnknownName> {
     let found = EXPORTS.iter().copied().find(|export| export.name == name);
-    found.ok_or_else(|| {
-        UnknownName::new(
-            "format",
-            name,
-            EXPORTS.iter().map(|export| export.name).collect::<Vec<_>>(),
-        )
-    })
+    found.ok_or_else(|| UnknownName::new("format", name, EXPORTS.iter().map(|export| export.name)))
 }
 
 impl Export {

@@ -41,10 +41,8 @@ pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Erro
     match &part.paths {
         Paths::All => {
             let uplink = plan.endpoints.as_ref().and_then(|e| e.uplink.as_ref());
-            let fits = |name: &str| uplink.is_none() || lab::crosses_cable(name);
-            let all = PATHS
-                .iter()
-                .filter(|path| !path.by_name_only && fits(path.name));
+            let fits = |path: &lab::Path| uplink.is_none() || path.crosses_cable;
+            let all = PATHS.iter().filter(|path| !path.by_name_only && fits(path));
             for path in all {
                 chosen.add(path)?;
             }
