@@ -163,17 +163,25 @@ impl Cluster {
     /// The job is over and gone from the queue.
     #[track_caller]
     fn until_over(&self, job: &str, patience: Duration) {
-        until("the job is over", patience, || {
+        let deadline = std::time::Instant::now() + patience;
+        loop {
             std::thread::sleep(Duration::from_millis(200));
             let output = self
-                .shell(&format!("squeue -h -j {job} -o %T"))
+                .shell(&format!("squeue -h -j {job} -o '%T %r %N'"))
                 .output()
                 .unwrap();
             // A job that is long over is no job any more, which is an error.
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             let why = String::from_utf8_lossy(&output.stderr);
-            said.is_empty() && (output.status.success() || why.contains("Invalid job id"))
-        });
+            if said.is_empty() && (output.status.success() || why.contains("Invalid job id")) {
+                return;
+            }
+            assert!(
+                std::time::Instant::now() < deadline,
+                "job {job} is not over after {patience:?}: {said} {why}; steps: {}",
+                self.said(&format!("squeue -h -s -j {job}"))
+            );
+        }
     }
 
     /// Programs of jobs that run anywhere in the cluster.
