@@ -83,28 +83,37 @@ impl Prepared {
     /// Approximate longest duration of everything that is still to be measured.
     #[must_use]
     pub fn estimate(&self) -> Duration {
-        let before = self.before.as_ref();
-        let done = before.map_or(0, |before| resume::place(&self.header, &before.samples).0);
-        let all = self.block_estimate() * self.header.blocks_max.saturating_sub(done);
+        let all = self.block_estimate() * self.header.blocks_max.saturating_sub(self.done());
         self.time_limit().map_or(all, |limit| limit.min(all))
     }
 
-    /// Approximate time that the blocks take without which there is no verdict, and at most the whole of it.
+    /// Blocks that an interrupted run has.
+    fn done(&self) -> u32 {
+        let before = self.before.as_ref();
+        before.map_or(0, |before| resume::place(&self.header, &before.samples).0)
+    }
+
+    /// Blocks that are missing without which there is no verdict.
+    fn missing(&self) -> u32 {
+        let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
+        wanted.saturating_sub(self.done())
+    }
+
+    /// Approximate time that the missing blocks take without which there is no verdict, and at most the whole of it.
     #[must_use]
     pub fn least_estimate(&self) -> Duration {
-        let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
-        (self.block_estimate() * wanted).min(self.estimate())
+        (self.block_estimate() * self.missing()).min(self.estimate())
     }
 
     pub(super) fn warn_of_the_limit(&self, observer: &mut dyn Observer) {
         let Some(limit) = self.time_limit() else {
             return;
         };
-        let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
-        let least = self.shortest_block() * wanted;
+        let missing = self.missing();
+        let least = self.shortest_block() * missing;
         if least > limit {
             observer.note(&format!(
-                "{wanted} blocks take about {} at least, more than the time limit of {}: expect fewer blocks \
+                "{missing} blocks take about {} at least, more than the time limit of {}: expect fewer blocks \
                  and no verdicts",
                 show_duration(least),
                 show_duration(limit)
