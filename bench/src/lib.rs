@@ -1,6 +1,6 @@
 //! Code shared by the programs here.
 
 pub mod cells;
-mod ready;
+mod helper;
 
-pub use ready::Ready;
+pub use helper::Helper;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hopyard_bench::Ready;
+use hopyard_bench::Helper;
 use hopyard_net::{clock, cpu};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -154,10 +154,10 @@ fn hog(plan: &Plan, cpu: usize, stream: u64, ready: &mpsc::Sender<Result<(), Fai
 }
 
 /// Starts a hog and waits until it is ready. The same seed gives the same bursts.
-pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Ready, Failure> {
+pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Helper, Failure> {
     let plan = Plan::of(pattern, bench.two_cpus()?, seed);
     let mut command = Command::new(std::env::current_exe()?);
-    Ready::start(command.args(plan.arguments()))?
+    Helper::start(command.args(plan.arguments()))?
         .ok_or_else(|| Failure::Burner("hog did not start".to_owned()))
 }
 

@@ -333,13 +333,12 @@ pub enum Error {
         why: String,
     },
     /// A path that has no far end on another machine.
-    #[error(
-        "path `{path}` cannot be built over a real cable: choose among {}",
-        crossing_cables()
-    )]
+    #[error("path `{path}` cannot be built over a real cable: choose among {choices}")]
     NoCable {
         /// The path.
         path: &'static str,
+        /// Those that can.
+        choices: String,
     },
     /// The other end of a lab across two machines.
     #[error("the far machine (`{prefix}`): {why}")]
@@ -352,12 +351,6 @@ pub enum Error {
     /// A kept lab cannot do what was asked.
     #[error("{0}")]
     Kept(String),
-}
-
-fn crossing_cables() -> String {
-    let crossing = crate::PATHS.iter().filter(|path| path.crosses_cable);
-    let names: Vec<_> = crossing.map(|path| path.name).collect();
-    names.join(", ")
 }
 
 /// The way out that is always there where a host cannot make a device of a path.

@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use super::card::{self, Card};
 use super::endpoints::Prefix;
 use super::part::{Part, Undone};
-use super::topology::{Addresses, role};
+use super::topology::{Addresses, Endpoint, Subnet, host, role};
 use super::wire::{FAR_END, UPLINK};
 use super::{Builder, Error, LabId, Result};
 use crate::bounded::lines_as_they_come;
+use crate::model::Hop;
 
 /// Nothing came for so long: whoever asked is gone.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -39,14 +40,14 @@ pub(super) struct Order {
     mtu: u32,
     /// Addresses of the card with their prefixes.
     addresses: Vec<(IpAddr, u8)>,
-    /// What else it has there.
-    beside: Beside,
+    /// What it has besides.
+    extra: Extra,
 }
 
-/// What the far end has beside its addresses.
+/// What the far end has besides its addresses.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Beside {
+pub(crate) enum Extra {
     /// Nothing: the near end is on its own network.
     Nothing,
     /// Routers, one for each IP version, for all that is not on the cable.
@@ -142,12 +143,12 @@ fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
         for (address, prefix) in &order.addresses {
             space.add_address(FAR_END, *address, *prefix)?;
         }
-        match &order.beside {
-            Beside::Nothing => Ok(()),
-            Beside::Routers(routers) => routers
+        match &order.extra {
+            Extra::Nothing => Ok(()),
+            Extra::Routers(routers) => routers
                 .iter()
                 .try_for_each(|router| Ok(space.add_route(None, Some(*router), None)?)),
-            Beside::Vxlan(tunnel) => make_tunnel(&space, tunnel),
+            Extra::Vxlan(tunnel) => make_tunnel(&space, tunnel),
         }
     })();
     match furnished {
@@ -291,8 +292,38 @@ impl Builder {
         self.endpoints.as_ref().is_some_and(|e| e.uplink.is_some())
     }
 
+    /// The far end of the wire as the server: traffic leaves the hub by the uplink.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(crate) fn far_end(&mut self, subnet: Subnet, way: &mut Vec<Hop>) -> Result<Endpoint> {
+        way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
+        let own = subnet.host(host::FAR);
+        if self.has_real_wire() {
+            self.make_far_end(own, Extra::Nothing)?;
+            return Ok(Endpoint::new(role::FAR, FAR_END, own));
+        }
+        self.endpoint(role::FAR, FAR_END, own)
+    }
+
+    /// The same on a network of its own, behind a router at the hub's end.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(crate) fn far_end_behind(&mut self, router: Addresses, subnet: Subnet) -> Result<Endpoint> {
+        let own = subnet.host(host::FAR);
+        if self.has_real_wire() {
+            let routers = router.alone().map(|(router, _)| router);
+            self.make_far_end(own, Extra::Routers(routers.into()))?;
+            return Ok(Endpoint::new(role::FAR, FAR_END, own));
+        }
+        let far = self.endpoint(role::FAR, FAR_END, own)?;
+        self.default_route(role::FAR, router)?;
+        Ok(far)
+    }
+
     /// Has the far machine give its card these addresses, and what goes with them.
-    pub(super) fn make_far_end(&mut self, outer: Addresses, beside: Beside) -> Result<()> {
+    pub(super) fn make_far_end(&mut self, outer: Addresses, extra: Extra) -> Result<()> {
         let Some((prefix, uplink)) = self
             .endpoints
             .as_ref()
@@ -304,7 +335,7 @@ impl Builder {
             version: VERSION,
             mtu: self.mtu(),
             addresses: outer.with_prefixes().into(),
-            beside,
+            extra,
         };
         let far = FarMachine::start(&prefix, &uplink.far_card, &order)?;
         self.push(far);

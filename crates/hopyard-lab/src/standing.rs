@@ -6,7 +6,7 @@ use super::axes::ON_LAB;
 use super::daemon::{self, Service};
 use super::kinds::KINDS;
 use super::part::Part;
-use super::paths::Path;
+use super::paths::{Path, no_cable};
 use super::topology::{Space, Topology};
 use super::{Builder, Endpoints, Error, LabId, Result, offloads, tap};
 use crate::model::{Axes, Datapath, DeviceCount, GuestUsed, LinkEnd, OffloadState, Peer};
@@ -62,7 +62,7 @@ impl Lab {
         path.check_with(peer, builder.axes())?;
         let across = path.is_built && builder.has_real_wire();
         if across && !(peer == Peer::Far && path.crosses_cable) {
-            return Err(Error::NoCable { path: path.name });
+            return Err(no_cable(path.name));
         }
         builder.keep_switches_of(path.name);
         let topology = (path.build)(&mut builder, peer).map_err(|e| unsupported(path, e))?;

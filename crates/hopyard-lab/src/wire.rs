@@ -2,10 +2,9 @@
 
 pub(super) mod pauses;
 
-use super::far::Beside;
-use super::topology::{Addresses, Endpoint, Subnet, Topology, host, role};
+use super::topology::{Topology, role};
 use super::{Builder, Error, Result, card};
-use crate::model::{FlowControl, Hop, LinkEnd, Rate, axis};
+use crate::model::{FlowControl, LinkEnd, Rate, axis};
 
 /// The hub's end of the wire.
 pub(super) const UPLINK: &str = "up0";
@@ -92,35 +91,5 @@ impl Builder {
             });
         }
         Ok(ends)
-    }
-
-    /// The far end of the wire as the server: traffic leaves the hub by the uplink.
-    ///
-    /// # Errors
-    /// The kernel refused.
-    pub(crate) fn far_end(&mut self, subnet: Subnet, way: &mut Vec<Hop>) -> Result<Endpoint> {
-        way.extend([Hop::tx(role::HUB, UPLINK), Hop::rx(role::FAR, FAR_END)]);
-        let own = subnet.host(host::FAR);
-        if self.has_real_wire() {
-            self.make_far_end(own, Beside::Nothing)?;
-            return Ok(Endpoint::new(role::FAR, FAR_END, own));
-        }
-        self.endpoint(role::FAR, FAR_END, own)
-    }
-
-    /// The same on a network of its own, behind a router at the hub's end.
-    ///
-    /// # Errors
-    /// The kernel refused.
-    pub(crate) fn far_end_behind(&mut self, router: Addresses, subnet: Subnet) -> Result<Endpoint> {
-        let own = subnet.host(host::FAR);
-        if self.has_real_wire() {
-            let routers = router.alone().map(|(router, _)| router);
-            self.make_far_end(own, Beside::Routers(routers.into()))?;
-            return Ok(Endpoint::new(role::FAR, FAR_END, own));
-        }
-        let far = self.endpoint(role::FAR, FAR_END, own)?;
-        self.default_route(role::FAR, router)?;
-        Ok(far)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use hopyard_bench::Ready;
+use hopyard_bench::Helper;
 use hopyard_net::cpu;
 
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 const BURSTS: [&str; 5] = ["--real-time", "--least-ms", "200", "--most-ms", "3000"];
 
 /// Starts one on the last CPU, where every table has at least one end, and waits until it is ready.
-pub(super) fn start(verify: &Path, seed: u64) -> Result<Ready> {
+pub(super) fn start(verify: &Path, seed: u64) -> Result<Helper> {
     let cpus = cpu::current_affinity()?;
     let last = cpus.last().copied().unwrap_or_default();
     let mut command = Command::new(verify);
@@ -20,7 +20,7 @@ pub(super) fn start(verify: &Path, seed: u64) -> Result<Ready> {
         .args(["hog", "--cpus", &last.to_string()])
         .args(BURSTS)
         .args(["--seed", &seed.to_string()]);
-    let started = Ready::start(&mut command).map_err(|source| Error::Start {
+    let started = Helper::start(&mut command).map_err(|source| Error::Start {
         program: verify.display().to_string(),
         source,
     })?;

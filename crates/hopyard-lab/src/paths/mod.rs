@@ -117,6 +117,16 @@ pub fn carried() -> Vec<Carried> {
     needs.map(|need| need.carried).collect()
 }
 
+/// The error that a path does not cross a cable.
+pub(crate) fn no_cable(path: &'static str) -> Error {
+    let crossing = PATHS.iter().filter(|path| path.crosses_cable);
+    let names: Vec<_> = crossing.map(|path| path.name).collect();
+    Error::NoCable {
+        path,
+        choices: names.join(", "),
+    }
+}
+
 /// The path of that name.
 ///
 /// # Errors

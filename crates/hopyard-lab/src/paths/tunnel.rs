@@ -5,7 +5,7 @@
 use hopyard_net::LinkKind;
 
 use crate::builder::ETH;
-use crate::far::{Beside, Vxlan};
+use crate::far::{Extra, Vxlan};
 use crate::model::{Hop, Peer, Switch};
 use crate::topology::{Addresses, host, role};
 use crate::wire::{FAR_END, UPLINK};
@@ -112,7 +112,7 @@ impl Tunnel {
             ..
         } = (self.kind)(far, near)
         else {
-            return Err(Error::NoCable { path: self.path });
+            return Err(super::no_cable(self.path));
         };
         lab.link_into(
             near.below,
@@ -131,7 +131,7 @@ impl Tunnel {
             mtu: inside,
             addresses: addresses.with_prefixes().into(),
         };
-        lab.make_far_end(far.outer(), Beside::Vxlan(tunnel))?;
+        lab.make_far_end(far.outer(), Extra::Vxlan(tunnel))?;
         let client = lab.endpoint(near.role, self.device, Subnet::LAN.host(host::A))?;
         let server = Endpoint::new(far.role, self.device, addresses);
         // The worker there reads the device that the data goes by.

@@ -1,4 +1,4 @@
-//! Programs beside a measurement that say a line once they are ready.
+//! Programs beside a measurement that print a line once they are ready.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 
 /// A running program. Dropping it ends it.
 #[derive(Debug)]
-pub struct Ready {
+pub struct Helper {
     child: Child,
 }
 
-impl Ready {
+impl Helper {
     /// Starts it and waits for its line; `None` if it ended without one.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Ready {
     }
 }
 
-impl Drop for Ready {
+impl Drop for Helper {
     fn drop(&mut self) {
         // Fails only if it ended meanwhile; it is reaped in either case.
         let _ = self.child.kill();
