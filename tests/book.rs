@@ -170,6 +170,17 @@ fn the_page_of_paths_has_a_row_for_each() {
     }
 }
 
+#[test]
+fn the_page_of_cables_names_the_paths_that_cross_them() {
+    let crossing = hopyard::lab::PATHS.iter().filter(|path| path.crosses_cable);
+    let names: Vec<String> = crossing.map(|path| format!("`{}`", path.name)).collect();
+    let (last, first) = names.split_last().unwrap();
+    let listed = format!("The paths are {} and {last};", first.join(", "));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/uplink.md")).unwrap();
+    assert!(page.contains(&listed), "docs/uplink.md lacks: {listed}");
+}
+
 /// Columns of the table that the registry knows: since which kernel, what it takes, who filters between two endpoints (or with the
 /// first peer there is), whose MTU it is, and whether the host's own addresses are reached.
 #[test]

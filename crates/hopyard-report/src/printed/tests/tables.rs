@@ -175,7 +175,7 @@ fn a_table_of_lines() {
             same?       ¹                 ≠       ≠ 0.967×              ≠ 0.969×           ³           ³
     ¹ left to the kernel; hopyard sets none
     ² the run did not measure send errors
-    ³ both ends share this machine, and its CPU time is not told apart by end
+    ³ in the local column, which has both ends and all between
     The first line is of the sender, the second of the receiver. Demand: for each kilobyte that arrived.
     Messages: what the rates here come to in as many seconds as the printed test took.
     CPU and demand here are of both ends and all between, in the local columns.

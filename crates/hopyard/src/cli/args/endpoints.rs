@@ -10,7 +10,7 @@ use crate::lab::{self, Endpoints, NoPrefix, Prefix, Uplink};
 use crate::model::Peer;
 use crate::plan::{Part, Paths, Plan};
 
-/// What a plan says of a wire that hopyard makes, and a cable has by itself.
+/// Axes of a wire that hopyard makes: a cable is as it is.
 const OF_A_MADE_WIRE: [&str; 2] = ["rate", "wire_pause"];
 
 #[derive(Debug, ClapArgs)]
@@ -84,7 +84,7 @@ impl EndpointArgs {
         }
     }
 
-    /// Puts them into a plan, of whose axes these were set on the command line.
+    /// Puts them into a plan. `asked`: the axes set on the command line.
     ///
     /// # Errors
     /// One is missing, or no path of the plan uses them.
@@ -97,6 +97,11 @@ impl EndpointArgs {
             self.client.is_some() || self.server.is_some() || self.server_address.is_some();
         plan.endpoints = self.endpoints(plan.endpoints.as_ref())?;
         if self.uplink.is_some() {
+            if let Some((axis, _)) = asked.iter().find(|(axis, _)| axis == "wire_pause") {
+                return Err(Failure::request(format!(
+                    "a real cable makes no pauses: leave `{axis}` out"
+                )));
+            }
             // One lab at a time has the card.
             plan.turns = false;
             let is_of_the_plan = |axis: &str| !asked.iter().any(|(name, _)| name == axis);
