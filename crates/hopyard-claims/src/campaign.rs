@@ -9,8 +9,8 @@ use crate::run::{self, Prepared};
 use crate::store::{self, End};
 use crate::units::ns;
 
-/// What a block takes more than is estimated, where the machine is slow: without that, a plan that is just about given what 8 blocks
-/// take ends with 7, and decides nothing.
+/// A block may take this many times its estimate on a slow machine. Without that, a plan that has just about what 8 blocks take ends
+/// with 7, and decides nothing.
 const RESERVE: f64 = 1.25;
 
 /// A plan about to be run, or gone on with.
@@ -65,7 +65,7 @@ impl PlanDemand {
         Ok(Some(Next {
             directory,
             wants: Wants {
-                least: prepared.least_estimate().mul_f64(RESERVE),
+                least: prepared.least_estimate(),
                 most: prepared.estimate(),
                 claims: self.claims,
             },
@@ -83,8 +83,8 @@ impl Next {
     }
 }
 
-/// Shares a time among plans. Each first gets the least that it takes to decide anything, if there is enough for all; the rest is shared
-/// by the number of claims that plans judge, and none gets more than it wants. If there is more time than all want, each gets more,
+/// Shares a time among plans. Each first gets the least that it takes to decide anything, with a reserve if there is enough for all with
+/// it, without one if there is enough without; the rest is shared by the number of claims that plans judge, and none gets more than it wants. If there is more time than all want, each gets more,
 /// because blocks that the hypervisor disturbed are measured twice.
 #[must_use]
 pub fn shares(plans: &[Wants], time: Duration) -> Vec<Duration> {
@@ -98,20 +98,19 @@ pub fn shares(plans: &[Wants], time: Duration) -> Vec<Duration> {
             .map(|most| most.mul_f64(more.min(10.0)))
             .collect();
     }
-    let least: Duration = plans.iter().map(|plan| plan.least).sum();
-    let Some(rest) = time.checked_sub(least) else {
-        return spread(&most, &worth, time);
-    };
-    let more: Vec<Duration> = plans
-        .iter()
-        .map(|p| p.most.saturating_sub(p.least))
-        .collect();
-    let more = spread(&more, &worth, rest);
-    plans
-        .iter()
-        .zip(more)
-        .map(|(plan, more)| plan.least + more)
-        .collect()
+    for reserve in [RESERVE, 1.0] {
+        let least = plans
+            .iter()
+            .map(|p| p.least.mul_f64(reserve).min(p.most))
+            .collect::<Vec<_>>();
+        let Some(rest) = time.checked_sub(least.iter().sum()) else {
+            continue;
+        };
+        let more: Vec<Duration> = most.iter().zip(&least).map(|(m, l)| *m - *l).collect();
+        let more = spread(&more, &worth, rest);
+        return least.iter().zip(more).map(|(l, m)| *l + m).collect();
+    }
+    spread(&most, &worth, time)
 }
 
 /// Spreads a time by worth; nobody has more than they want.
@@ -172,8 +171,13 @@ mod tests {
 
     #[test]
     fn a_plan_has_what_it_takes_to_decide_anything() {
-        // By the number of claims alone the first would have 60 of 660 seconds, too few for a verdict.
-        assert_eq!(of(&[(150, 300, 1), (200, 1000, 10)], 660), [178, 481]);
+        // By the number of claims alone the first would have 60 of 660 seconds, too few for a verdict. It has a quarter more than its
+        // least, and an eleventh of what is left.
+        assert_eq!(of(&[(150, 300, 1), (200, 1000, 10)], 660), [207, 452]);
+        // Enough for all without a reserve alone.
+        assert_eq!(of(&[(150, 300, 1), (500, 1000, 10)], 661), [151, 510]);
+        // A reserve is never more than a plan wants.
+        assert_eq!(of(&[(100, 100, 1), (200, 1000, 1)], 400), [100, 300]);
         // Not enough for all.
         assert_eq!(of(&[(150, 300, 1), (600, 1000, 10)], 660), [60, 600]);
     }

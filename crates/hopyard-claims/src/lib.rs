@@ -152,23 +152,21 @@ fn choose_of<'a>(
     let known =
         |name: &String| all().any(|one| by_id(one.claim, name) || *name == one.report.report);
     if let Some(name) = names.iter().find(|name| !known(name)) {
-        return Err(UnknownName {
-            kind,
-            name: name.clone(),
-            choices: choices(reports, of),
-        });
+        return Err(UnknownName::new(kind, name, choices(reports, of)));
     }
     let wanted =
         |one: &Chosen<'_>| names.is_empty() || one.by_id || names.contains(&one.report.report);
     Ok(all().filter(wanted).collect())
 }
 
-/// `NM1 to NM11 (netns-macvlan-2007), …`.
-fn choices(reports: &[Report], of: fn(&Report) -> &Vec<Claim>) -> String {
-    let span = |report: &Report| {
+/// `NM1 to NM11 (netns-macvlan-2007)`, …
+fn choices(
+    reports: &[Report],
+    of: fn(&Report) -> &Vec<Claim>,
+) -> impl Iterator<Item = String> + '_ {
+    reports.iter().map(move |report| {
         let first = of(report).first().map_or("", |claim| claim.id.as_str());
         let last = of(report).last().map_or("", |claim| claim.id.as_str());
         format!("{first} to {last} ({})", report.report)
-    };
-    reports.iter().map(span).collect::<Vec<_>>().join(", ")
+    })
 }
