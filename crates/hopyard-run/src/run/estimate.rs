@@ -7,7 +7,7 @@ use super::{Observer, Prepared, groups, resume};
 use crate::lab::{self, LabKey};
 use crate::measure::turns::Participant;
 use crate::measure::{Sampler, turns};
-use crate::model::{FOR_A_VERDICT, LoadKind};
+use crate::model::{FOR_A_VERDICT, LoadKind, Sample};
 use crate::units::show_duration;
 
 impl Prepared {
@@ -83,37 +83,44 @@ impl Prepared {
     /// Approximate longest duration of everything that is still to be measured.
     #[must_use]
     pub fn estimate(&self) -> Duration {
-        let all = self.block_estimate() * self.header.blocks_max.saturating_sub(self.done());
+        let all = self.block_estimate()
+            * self
+                .header
+                .blocks_max
+                .saturating_sub(self.done(self.stored()));
         self.time_limit().map_or(all, |limit| limit.min(all))
     }
 
-    /// Blocks that an interrupted run has.
-    fn done(&self) -> u32 {
-        let before = self.before.as_ref();
-        before.map_or(0, |before| resume::place(&self.header, &before.samples).0)
+    /// The samples of an interrupted run.
+    fn stored(&self) -> &[Sample] {
+        self.before.as_ref().map_or(&[], |before| &before.samples)
     }
 
-    /// Blocks that are missing without which there is no verdict.
-    fn missing(&self) -> u32 {
+    /// Whole blocks in these samples.
+    fn done(&self, samples: &[Sample]) -> u32 {
+        resume::place(&self.header, samples).0
+    }
+
+    /// Blocks still missing for a verdict.
+    fn missing(&self, samples: &[Sample]) -> u32 {
         let wanted = self.header.blocks_min.min(FOR_A_VERDICT);
-        wanted.saturating_sub(self.done())
+        wanted.saturating_sub(self.done(samples))
     }
 
     /// Approximate time that the missing blocks take without which there is no verdict, and at most the whole of it.
     #[must_use]
     pub fn least_estimate(&self) -> Duration {
-        (self.block_estimate() * self.missing()).min(self.estimate())
+        (self.block_estimate() * self.missing(self.stored())).min(self.estimate())
     }
 
-    pub(super) fn warn_of_the_limit(&self, observer: &mut dyn Observer) {
+    pub(super) fn warn_of_the_limit(&self, samples: &[Sample], observer: &mut dyn Observer) {
         let Some(limit) = self.time_limit() else {
             return;
         };
-        let missing = self.missing();
-        let least = self.shortest_block() * missing;
+        let least = self.shortest_block() * self.missing(samples);
         if least > limit {
             observer.note(&format!(
-                "{missing} blocks take about {} at least, more than the time limit of {}: expect fewer blocks \
+                "the blocks that verdicts still need take about {} at least, more than the time limit of {}: expect fewer blocks \
                  and no verdicts",
                 show_duration(least),
                 show_duration(limit)

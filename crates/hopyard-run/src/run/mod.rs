@@ -341,7 +341,7 @@ impl Prepared {
         if let Some(limit) = self.time_limit() {
             observer.limited(limit);
         }
-        self.warn_of_the_limit(observer);
+        self.warn_of_the_limit(samples, observer);
         let outcome = blocks::Blocks::new(self, samples, profiles).run(record, observer);
         observer.finished();
         let end = outcome?;
