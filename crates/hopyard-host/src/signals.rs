@@ -46,7 +46,7 @@ fn asked() {
     }
 }
 
-/// Sleeps until an instant of `CLOCK_MONOTONIC`, ns, and looks every 100 ms whether the user asked to stop: true if not.
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, ns. Returns false if the user asked to stop before, which it looks at every 100 ms.
 ///
 /// # Errors
 /// The clock cannot be waited for.

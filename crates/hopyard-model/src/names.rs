@@ -18,7 +18,7 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    /// None of the choices, of which each is a name or says how names look.
+    /// The error that `name` is none of `choices`. Each choice is a name, or describes the form of names.
     #[must_use]
     pub fn new<T: AsRef<str>>(
         kind: &'static str,

@@ -114,7 +114,7 @@ macro_rules! optional_text {
 }
 pub(super) use optional_text;
 
-/// The same of an axis with a name for each of its values.
+/// `parse` and `print` of an axis whose values are words.
 macro_rules! one_of {
     ($words:ident) => {
         fn parse(text: &str) -> Result<Self::Value, $crate::axes::axis::AxisError> {
@@ -128,7 +128,7 @@ macro_rules! one_of {
 }
 pub(super) use one_of;
 
-/// The same of an axis of numbers within bounds, which `$shown` prints.
+/// `parse` and `print` of an axis of numbers within bounds; `$shown` prints them.
 macro_rules! within {
     ($low:expr, $high:expr, $shown:ident) => {
         fn parse(text: &str) -> Result<Self::Value, $crate::axes::axis::AxisError> {
@@ -142,7 +142,7 @@ macro_rules! within {
 }
 pub(super) use within;
 
-/// The same of an axis that is a count.
+/// `parse` and `print` of an axis that is a count.
 macro_rules! number {
     ($low:expr, $high:expr) => {
         $crate::axes::axis::within!($low, $high, shown);
@@ -150,7 +150,7 @@ macro_rules! number {
 }
 pub(super) use number;
 
-/// The same of an axis that is a size in bytes.
+/// `parse` and `print` of an axis that is a size in bytes.
 macro_rules! bytes {
     ($low:expr, $high:expr) => {
         $crate::axes::axis::within!($low, $high, shown_bytes);

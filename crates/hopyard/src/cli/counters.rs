@@ -1,6 +1,6 @@
-//! How counters of switches read.
+//! Texts of switch counters.
 
-/// Counters of two readings, so many seconds apart.
+/// Seconds between two readings of counters.
 #[derive(Clone, Copy)]
 pub(super) struct Span(pub(super) f64);
 
