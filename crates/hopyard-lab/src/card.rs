@@ -12,6 +12,7 @@ use hopyard_net::{DeviceConfig, Handle, NetNs, Offload, OffloadState as Active};
 use serde::{Deserialize, Serialize};
 
 use super::daemon::Home;
+use super::error::Cable;
 use super::part::{Kind, Names, Part, Undone};
 use super::{Error, LabId, Result};
 use crate::bounded;
@@ -123,10 +124,10 @@ fn write(directory: &std::path::Path, record: &Record) -> Result<()> {
 /// What keeps a card from being a lab's: it is in use for something else, or could not be put back as it is.
 fn check(home: &Handle, card: &str) -> Result<()> {
     let refuse = |why: String| {
-        Err(Error::Card {
+        Err(Error::Cable(Cable::Card {
             card: card.to_owned(),
             why,
-        })
+        }))
     };
     let link = home.link(card)?;
     if card == "lo" {
@@ -178,13 +179,13 @@ pub(super) fn wait_for_carrier(handle: &Handle, card: &str, within: &str) -> Res
             return Err(Error::Worker(remote::Error::Interrupted));
         }
         if Instant::now() > deadline {
-            return Err(Error::Card {
+            return Err(Error::Cable(Cable::Card {
                 card: card.to_owned(),
                 why: format!(
                     "no carrier within {} s: is the other end connected and up?",
                     CARRIER.as_secs()
                 ),
-            });
+            }));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -215,11 +216,11 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
     })?;
     let home = Handle::here()?;
     if home.ns().inode()? != record.home {
-        return Err(Error::Card {
+        return Err(Error::Cable(Cable::Card {
             card: record.card,
             why: "it belongs to another network namespace than this one: run `hopyard clean` there"
                 .to_owned(),
-        });
+        }));
     }
     let namespace = directory.join(NAMESPACE);
     let mut problems = Vec::new();

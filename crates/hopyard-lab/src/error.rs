@@ -1,10 +1,12 @@
 //! What can go wrong with a lab.
 
 pub(crate) mod bpf;
+mod cable;
 pub(crate) mod daemon;
 pub(crate) mod ovs;
 
 pub(crate) use self::bpf::Bpf;
+pub use self::cable::Cable;
 use crate::model::{Attach, Cpus, Family, Peer, UnknownName};
 
 /// The result of everything in the lab that can fail.
@@ -324,30 +326,9 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A card of this machine, or what is to be done with it.
-    #[error("card `{card}`: {why}")]
-    Card {
-        /// Its name.
-        card: String,
-        /// Why not, and what to do.
-        why: String,
-    },
-    /// A path that has no far end on another machine.
-    #[error("path `{path}` cannot be built over a real cable: choose among {choices}")]
-    NoCable {
-        /// The path.
-        path: &'static str,
-        /// Those that can.
-        choices: String,
-    },
-    /// The other end of a lab across two machines.
-    #[error("the far machine (`{prefix}`): {why}")]
-    Far {
-        /// The command that leads there.
-        prefix: String,
-        /// What it said, or did not.
-        why: String,
-    },
+    /// A lab on a cable between two machines.
+    #[error(transparent)]
+    Cable(#[from] Cable),
     /// A kept lab cannot do what was asked.
     #[error("{0}")]
     Kept(String),

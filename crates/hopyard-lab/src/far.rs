@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::card::{self, Card};
 use super::endpoints::Prefix;
+use super::error::Cable;
 use super::part::{Part, Undone};
 use super::topology::{Addresses, Endpoint, Subnet, host, role};
 use super::wire::{FAR_END, UPLINK};
@@ -40,7 +41,7 @@ pub(super) struct Order {
     mtu: u32,
     /// Addresses of the card with their prefixes.
     addresses: Vec<(IpAddr, u8)>,
-    /// What it has besides.
+    /// Routers or a tunnel, where it has such.
     extra: Extra,
 }
 
@@ -95,9 +96,11 @@ enum Made {
 /// The card cannot be had, or what was made cannot be undone.
 pub fn serve(card: &str) -> Result<()> {
     let lines = lines_as_they_come(std::io::stdin(), LONGEST_LINE);
-    let order = lines.recv_timeout(SILENCE).map_err(|_| Error::Far {
-        prefix: "hopyard far".to_owned(),
-        why: "nobody said what to make".to_owned(),
+    let order = lines.recv_timeout(SILENCE).map_err(|_| {
+        Error::Cable(Cable::Far {
+            prefix: "hopyard far".to_owned(),
+            why: "nobody said what to make".to_owned(),
+        })
     })?;
     let made = serde_json::from_str(&order)
         .map_err(|e| e.to_string())
@@ -191,9 +194,11 @@ pub(super) struct FarMachine {
 
 impl FarMachine {
     fn start(prefix: &Prefix, card: &str, order: &Order) -> Result<Self> {
-        let failed = |why: String| Error::Far {
-            prefix: prefix.to_string(),
-            why,
+        let failed = |why: String| {
+            Error::Cable(Cable::Far {
+                prefix: prefix.to_string(),
+                why,
+            })
         };
         let mut command = prefix.command(&["hopyard", "far", card]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -306,7 +311,7 @@ impl Builder {
         self.endpoint(role::FAR, FAR_END, own)
     }
 
-    /// The same on a network of its own, behind a router at the hub's end.
+    /// The far end on a network of its own, which reaches all others by a router at the hub's end.
     ///
     /// # Errors
     /// The kernel refused.

@@ -62,7 +62,7 @@ pub use bridging::forwarding_bridge;
 pub use builder::Builder;
 pub use clients::ClientSlot;
 pub use endpoints::{Endpoints, NoPrefix, Prefix, Uplink};
-pub use error::{Error, Result};
+pub use error::{Cable, Error, Result};
 pub use far::serve as serve_far;
 pub use guests::HubEnd;
 pub use key::LabKey;

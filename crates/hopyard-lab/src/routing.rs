@@ -18,7 +18,7 @@ impl Builder {
         self.routed_within(peer, None)
     }
 
-    /// The same with all devices of the hub in a routing domain of its, if one is named.
+    /// As [`Builder::routed`], with all devices of the hub in a routing domain if one is named.
     ///
     /// # Errors
     /// As [`Builder::routed`].

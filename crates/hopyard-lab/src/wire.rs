@@ -2,6 +2,7 @@
 
 pub(super) mod pauses;
 
+use super::error::Cable;
 use super::topology::{Topology, role};
 use super::{Builder, Error, Result, card};
 use crate::model::{FlowControl, LinkEnd, Rate, axis};
@@ -51,17 +52,17 @@ impl Builder {
         let uplink = self.endpoints.as_ref().and_then(|e| e.uplink.clone());
         let Some(uplink) = uplink else { return Ok(()) };
         if let Some(Rate(Some(_))) = self.axes().rate_bps {
-            return Err(Error::Card {
+            return Err(Error::Cable(Cable::Card {
                 card: uplink.card,
                 why: "a real cable has the rate that it has: leave `rate` out".to_owned(),
-            });
+            }));
         }
         let is_set = |name: &&str| axis(name).is_ok_and(|a| (a.show)(self.axes()).is_some());
         if let Some(axis) = KEPT_BY_CARDS.iter().copied().find(|name| is_set(name)) {
-            return Err(Error::Card {
+            return Err(Error::Cable(Cable::Card {
                 card: uplink.card,
                 why: format!("the card would keep what `{axis}` sets of it: leave `{axis}` out"),
-            });
+            }));
         }
         let (lab, mtu) = (self.id, self.mtu());
         let card = card::take(lab, &uplink.card, self.space(role::HUB)?, UPLINK, mtu)?;

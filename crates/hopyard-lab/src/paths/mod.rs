@@ -45,6 +45,7 @@ pub use self::definition::{Build, Echo, Path};
 pub use super::need::Need;
 
 use super::Error;
+use crate::error::Cable;
 pub use crate::guest::Carried;
 use crate::model::{Peer, UnknownName};
 
@@ -121,10 +122,10 @@ pub fn carried() -> Vec<Carried> {
 pub(crate) fn no_cable(path: &'static str) -> Error {
     let crossing = PATHS.iter().filter(|path| path.crosses_cable);
     let names: Vec<_> = crossing.map(|path| path.name).collect();
-    Error::NoCable {
+    Error::Cable(Cable::Path {
         path,
         choices: names.join(", "),
-    }
+    })
 }
 
 /// The path of that name.

@@ -1,0 +1,30 @@
+//! What can go wrong with a lab on a cable between two machines.
+
+/// A card, a path or the far machine that such a lab cannot have.
+#[derive(Debug, thiserror::Error)]
+pub enum Cable {
+    /// A card of this machine, or what is to be done with it.
+    #[error("card `{card}`: {why}")]
+    Card {
+        /// Its name.
+        card: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// A path that has no far end on another machine.
+    #[error("path `{path}` cannot be built over a real cable: choose among {choices}")]
+    Path {
+        /// The path.
+        path: &'static str,
+        /// Those that can.
+        choices: String,
+    },
+    /// The other end of a lab across two machines.
+    #[error("the far machine (`{prefix}`): {why}")]
+    Far {
+        /// The command that leads there.
+        prefix: String,
+        /// What it said, or did not.
+        why: String,
+    },
+}
