@@ -196,7 +196,7 @@ fn plans_of_reports_run_on_two_machines_and_stand_beside_their_figures() {
             site.at(&site.there, "ip link set eth0 down");
             let before = [site.state(&site.here), site.state(&site.there)];
             let said = site.run(&[&[plan], &BRIEF[..]].concat());
-            said.says(&["the plan's wire is the cable: rate=1gbit and wire_pause=2ms left out"]);
+            said.says(&["the cable takes the place of the plan's wire: rate=1gbit and wire_pause=2ms left out"]);
             let report = said.json();
             let cells = report["cells"].as_array().unwrap();
             for path in paths {

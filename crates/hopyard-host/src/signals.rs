@@ -46,7 +46,8 @@ fn asked() {
     }
 }
 
-/// Sleeps until an instant of `CLOCK_MONOTONIC`, ns. Returns false if the user asked to stop before, which it looks at every 100 ms.
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, ns. Looks every 100 ms whether the user asked to stop, and then
+/// returns false.
 ///
 /// # Errors
 /// The clock cannot be waited for.

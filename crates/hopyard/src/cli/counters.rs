@@ -31,7 +31,7 @@ pub(super) fn drops<T: std::fmt::Display>(counts: impl IntoIterator<Item = (T, u
     }
 }
 
-/// The same since an earlier reading, in which a reason may be missing.
+/// Frames dropped for each reason since an earlier reading, which may lack a reason.
 pub(super) fn fresh_drops<T: std::fmt::Display>(
     now: impl IntoIterator<Item = (T, u64)>,
     before: impl Fn(&T) -> Option<u64>,

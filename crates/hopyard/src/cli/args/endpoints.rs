@@ -116,7 +116,7 @@ impl EndpointArgs {
             if !left_out.is_empty() {
                 let left_out: Vec<String> = left_out.into_iter().collect();
                 crate::note(format_args!(
-                    "the plan's wire is the cable: {} left out",
+                    "the cable takes the place of the plan's wire: {} left out",
                     left_out.join(" and ")
                 ));
             }
