@@ -231,6 +231,30 @@ impl LoadSpec {
         }
     }
 
+    /// What the calls it is to be made by cannot do, if anything.
+    fn check_calls(&self) -> Result<(), String> {
+        if self.api != Api::Sockets && !self.kind.has_event_loops() {
+            return Err(format!("{} has no api `{}`", self.kind, self.api));
+        }
+        if self.api != Api::Sockets && self.pace_pause_ns > 0 {
+            return Err(format!(
+                "api={} and pace_pause: an event loop wakes for each message that is due; leave one of them out",
+                self.api
+            ));
+        }
+        if self.zero_copy && !self.kind.sends_without_copies() {
+            return Err(format!("{} has no sends without a copy", self.kind));
+        }
+        if self.zero_copy && self.mptcp {
+            return Err(
+                "zerocopy=on and mptcp=on: the kernel's Multipath TCP copies whatever it is asked, and does not say so; leave \
+                 one of them out"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     /// What is wrong with it, if anything: the bounds that hold for all loads.
     ///
     /// # Errors
@@ -253,19 +277,7 @@ impl LoadSpec {
                 ));
             }
         }
-        if self.api != Api::Sockets && !self.kind.has_event_loops() {
-            return Err(format!("{} has no api `{}`", self.kind, self.api));
-        }
-        if self.zero_copy && !self.kind.sends_without_copies() {
-            return Err(format!("{} has no sends without a copy", self.kind));
-        }
-        if self.zero_copy && self.mptcp {
-            return Err(
-                "zerocopy=on and mptcp=on: the kernel's Multipath TCP copies whatever it is asked, and does not say so; leave \
-                 one of them out"
-                    .to_owned(),
-            );
-        }
+        self.check_calls()?;
         let interval_ns = self.interval_ps().map(|ps| ps / 1000);
         if let Some(rate) = self.connections_per_s
             && interval_ns > Some(LONGEST_INTERVAL_NS)

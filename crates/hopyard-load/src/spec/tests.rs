@@ -58,6 +58,22 @@ fn a_pause_takes_a_pace() {
 }
 
 #[test]
+fn an_event_loop_takes_no_pause() {
+    let mut spec = paced(1000, 1, 8_000_000);
+    for api in [Api::Epoll, Api::Uring] {
+        (spec.api, spec.pace_pause_ns) = (api, 0);
+        assert_eq!(spec.check(), Ok(()), "{api}");
+        spec.pace_pause_ns = 1_000_000;
+        let why = spec.check().unwrap_err();
+        let begin = format!("api={api} and pace_pause: ");
+        assert!(
+            why.starts_with(&begin) && why.ends_with("leave one of them out"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
 fn a_pace_is_of_all_flows_together() {
     let interval_ps = |spec: LoadSpec| spec.interval_ps();
     assert_eq!(interval_ps(paced(1000, 1, 8_000_000)), Some(1_000_000_000));
