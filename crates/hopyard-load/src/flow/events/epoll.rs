@@ -29,7 +29,7 @@ struct Line {
     outgoing: Vec<u8>,
     /// Bytes of the present message that went.
     gone: Option<usize>,
-    /// The socket has no room.
+    /// A message has not gone whole: it waits for room.
     is_blocked: bool,
     watched: EpollFlags,
 }
@@ -228,14 +228,13 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
                     line.gone = (!is_whole).then_some(gone + bytes);
                 }
                 Err(e) if again(&e) => {}
-                Err(e) if timed_out(&e) => {
-                    line.is_blocked = true;
-                    break;
-                }
+                Err(e) if timed_out(&e) => break,
                 Err(e) if no_buffers(&e) => end.context.tally.send_error(),
                 Err(e) => return end.context.ended("send", &e).map(|()| Turn::Over),
             }
         }
+        // What is left of a message goes when there is room, even if nothing else happens: the other end may wait for it.
+        line.is_blocked = line.gone.is_some();
         Ok(Turn::GoesOn)
     }
 }
@@ -246,4 +245,115 @@ fn wanted(part: &impl Part, is_blocked: bool, shape: Shape) -> EpollFlags {
     wanted.set(EpollFlags::EPOLLIN, shape.room > 0);
     wanted.set(EpollFlags::EPOLLOUT, part.streams() || is_blocked);
     wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+    use std::os::fd::BorrowedFd;
+    use std::sync::atomic::AtomicBool;
+
+    use nix::libc;
+    use nix::sys::eventfd::EventFd;
+
+    use super::*;
+    use crate::flow::Context;
+    use crate::tally::Tally;
+
+    const SHAPE: Shape = Shape {
+        message: 100,
+        room: 0,
+        calls: 1,
+        depth: 0,
+        is_numbered: false,
+        zero_copy: false,
+        is_in_turns: false,
+    };
+
+    /// A socket that always has room by what epoll says; its sends end as it is told.
+    struct Told {
+        event: EventFd,
+        sends: RefCell<VecDeque<Result<usize, i32>>>,
+    }
+
+    impl AsFd for Told {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.event.as_fd()
+        }
+    }
+
+    impl Io for Told {
+        fn send(&self, message: &[u8]) -> io::Result<usize> {
+            let told = self.sends.borrow_mut().pop_front();
+            let bytes = told.unwrap_or(Ok(message.len()));
+            bytes.map_err(io::Error::from_raw_os_error)
+        }
+
+        fn recv(&self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
+
+    /// Sends one message, and waits for its end no longer than a second.
+    struct One<'a> {
+        tally: &'a Tally,
+        has_begun: bool,
+        is_over: bool,
+        until_ns: u64,
+    }
+
+    impl Part for One<'_> {
+        fn begin(&mut self, _: &mut [u8]) -> bool {
+            !std::mem::replace(&mut self.has_begun, true)
+        }
+
+        fn sent(&mut self, _: usize, is_whole: bool) {
+            self.is_over = is_whole;
+        }
+
+        fn came(&mut self, _: &[u8]) {}
+
+        fn expects(&self) -> bool {
+            false
+        }
+
+        fn wakes_ns(&self) -> Option<u64> {
+            Some(self.until_ns)
+        }
+
+        fn wake(&mut self, _: u64) {
+            self.tally.timed_out();
+        }
+
+        fn is_over(&self) -> bool {
+            self.is_over
+        }
+    }
+
+    /// With one call for a turn, nothing but room for it brings the loop back to what is left of a message.
+    #[test]
+    fn what_is_left_of_a_message_waits_for_room() {
+        for first in [Ok(30), Err(libc::ENOBUFS), Err(libc::EAGAIN)] {
+            let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+            let io = Told {
+                event: EventFd::from_value(1).unwrap(),
+                sends: RefCell::new([first].into()),
+            };
+            let context = Context {
+                tally: &tally,
+                stop: &stop,
+                close_ns: u64::MAX,
+            };
+            let part = One {
+                tally: &tally,
+                has_begun: false,
+                is_over: false,
+                until_ns: clock::monotonic_ns() + 1_000_000_000,
+            };
+            let end = End { io, context, part };
+            EpollLoop::new(vec![end], SHAPE).unwrap().run().unwrap();
+            assert_eq!(tally.read().timeouts, 0, "{first:?}");
+        }
+    }
 }

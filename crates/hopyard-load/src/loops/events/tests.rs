@@ -53,8 +53,12 @@ fn both(spec: &LoadSpec) -> [Session; 2] {
 
 /// What both ends of a load over loopback count in 50 ms.
 fn carried(spec: &LoadSpec) -> [Tallied; 2] {
+    carried_for(spec, 50)
+}
+
+fn carried_for(spec: &LoadSpec, window_ms: u64) -> [Tallied; 2] {
     let sessions = both(spec);
-    let timetable = soon(10, 50);
+    let timetable = soon(10, window_ms);
     let run = |session: Session| session.run(timetable, Beside::default(), wait).unwrap();
     std::thread::scope(|scope| {
         let [client, server] = sessions;
@@ -117,6 +121,20 @@ fn many_requests_are_in_flight() {
                 );
             }
         }
+    }
+}
+
+/// One response at a time, which the server's kernel takes in parts. An acknowledgement of each part may take 40 ms.
+#[test]
+fn a_response_larger_than_the_send_buffer_goes_in_parts() {
+    for api in APIS {
+        let spec = LoadSpec {
+            response_size: 100_000,
+            send_buffer: Some(16 * 1024),
+            ..spec(LoadKind::TcpRr, api, 1)
+        };
+        let [client, _] = carried_for(&spec, 500);
+        assert!(client.received.transactions > 1, "{api}: {client:?}");
     }
 }
 
