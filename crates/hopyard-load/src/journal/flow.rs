@@ -17,7 +17,7 @@ pub(super) struct Flow {
     jitter: Jitter,
     first_arrival_ns: Option<u64>,
     last_arrival_ns: Option<u64>,
-    /// The numbers that the window is about: from the first that came in it to before this one.
+    /// The numbers that the window is about: from the first that came in it, and in order, to before this one.
     numbers: Option<(u64, u64)>,
     /// Those of them that came.
     came: u64,
@@ -103,7 +103,12 @@ impl Flow {
     #[inline]
     fn number(&mut self, number: u64, place: Place) {
         self.counted.reordered += u64::from(place == Place::Reordered);
-        let (first, _) = self.numbers.unwrap_or((number, number));
+        // Where a late one opens the window, the numbers after it came before, or were lost before.
+        let begin = match place {
+            Place::Reordered => self.sequence.next(),
+            Place::InOrder | Place::Duplicate => number,
+        };
+        let (first, _) = self.numbers.unwrap_or((begin, begin));
         self.numbers = Some((first, self.sequence.next()));
         self.came += u64::from(number >= first);
     }

@@ -90,17 +90,11 @@ impl Journal {
         let Some(flow) = self.flows.get_mut(header.flow as usize) else {
             return;
         };
-        let is_due = window.contains(&header.due_ns);
-        if is_due {
-            let lateness_ns = header.sent_ns.saturating_sub(header.due_ns);
-            let latency_ns = came.read_ns.saturating_sub(header.due_ns);
-            self.spread.lateness.saturating_record(lateness_ns);
-            self.spread.latency.saturating_record(latency_ns);
-        }
         let counts = window.contains(&came.arrived_ns);
         let seen = flow.enter(header, bytes, came.arrived_ns, counts);
-        let in_time = header.sent_ns < self.close_ns + LATEST_NS;
-        self.due += u64::from(is_due && in_time && seen.first);
+        if seen.first && window.contains(&header.due_ns) {
+            self.enter_due(header, came);
+        }
         let run = self.runs.enter(header.flow);
         if !counts {
             return;
@@ -115,6 +109,17 @@ impl Journal {
         if let Some(run) = run {
             self.spread.run_lengths.saturating_record(run);
         }
+    }
+
+    /// The first copy of a datagram that was due in the window.
+    #[inline]
+    fn enter_due(&mut self, header: &Header, came: Came) {
+        let lateness_ns = header.sent_ns.saturating_sub(header.due_ns);
+        let latency_ns = came.read_ns.saturating_sub(header.due_ns);
+        self.spread.lateness.saturating_record(lateness_ns);
+        self.spread.latency.saturating_record(latency_ns);
+        let is_in_time = header.sent_ns < self.close_ns + LATEST_NS;
+        self.due += u64::from(is_in_time);
     }
 }
 

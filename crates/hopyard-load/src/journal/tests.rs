@@ -106,9 +106,13 @@ fn copies_count_once() {
     for number in [0, 1, 1, 2, 0] {
         enter(&mut journal, 0, number, MS, 10);
     }
-    let flow = &arrivals(&journal).flows[0];
+    let told = journal.tell(LoadKind::UdpPaced, Effort::default()).unwrap();
+    let flow = &told.arrivals.flows[0];
     assert_eq!((flow.packets, flow.bytes, flow.duplicates), (3, 3 * 64, 2));
     assert_eq!((flow.lost, flow.reordered), (0, 0));
+    assert_eq!(told.due, Some(3));
+    let times = [told.latency, told.arrivals.lateness];
+    assert_eq!(times.map(|times| times.unwrap().count), [3, 3]);
 }
 
 #[test]
@@ -125,6 +129,21 @@ fn the_window_decides_what_counts() {
     assert_eq!(told.arrivals.interarrival.unwrap().count, 99);
     // Those that were to be sent in it, the last of which came after it.
     assert_eq!(told.latency.unwrap().count, 99);
+}
+
+/// Number 50 is 50 ms late, and so the first in the window; number 150 is lost.
+#[test]
+fn what_came_before_the_window_is_not_lost_in_it() {
+    let mut journal = Journal::new(1, window(100 * MS, 200 * MS)).unwrap();
+    for number in (0..100).filter(|n| *n != 50) {
+        enter(&mut journal, 0, number, number * MS, 0);
+    }
+    enter(&mut journal, 0, 50, 50 * MS, 50 * MS);
+    for number in (100..200).filter(|n| *n != 150) {
+        enter(&mut journal, 0, number, number * MS, 0);
+    }
+    let flow = &arrivals(&journal).flows[0];
+    assert_eq!((flow.packets, flow.reordered, flow.lost), (100, 1, 1));
 }
 
 #[test]
