@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use hopyard_net::clock;
 
-use super::exchange::{Responder, Times, work_for};
+use super::exchange::{Account, Responder, Times, begin};
 use super::{Context, Io, again, timed_out};
 use crate::socket::DATAGRAM_PATIENCE;
-use crate::tally::Tally;
-use hopyard_model::{Counted, MOST_OUTSTANDING};
+use hopyard_model::MOST_OUTSTANDING;
 
 /// After this a request without a response is taken for lost, ns.
 pub(super) const PATIENCE_NS: u64 = nanoseconds(DATAGRAM_PATIENCE);
@@ -32,43 +31,11 @@ pub(super) fn client(
     times: &mut Times,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let account = Account {
-        counted: context.tally.read().received,
-        tally: context.tally,
-        times,
-    };
     if buffers.datagrams {
-        by_number(io, buffers, account, context)
+        by_number(io, buffers, times, context)
     } else {
-        in_order(io, buffers, account, context)
+        in_order(io, buffers, times, context)
     }
-}
-
-/// What was completed.
-struct Account<'a> {
-    counted: Counted,
-    tally: &'a Tally,
-    times: &'a mut Times,
-}
-
-impl Account<'_> {
-    #[inline]
-    fn completed(&mut self, began_ns: u64, ended_ns: u64, bytes: usize) {
-        self.times.record(began_ns, ended_ns);
-        self.counted.transactions += 1;
-        self.counted.messages += 1;
-        self.counted.bytes += bytes as u64;
-        self.tally.set_received(self.counted);
-    }
-}
-
-/// When a request begins: where a response was just taken at that instant, which saves a look at the clock.
-fn begin(buffers: &Responder, now_ns: &mut Option<u64>) -> u64 {
-    if buffers.pause_ns > 0 {
-        work_for(buffers.pause_ns);
-        *now_ns = None;
-    }
-    now_ns.take().unwrap_or_else(clock::monotonic_ns)
 }
 
 /// Over a connection.
@@ -78,9 +45,10 @@ fn begin(buffers: &Responder, now_ns: &mut Option<u64>) -> u64 {
 fn in_order(
     io: &impl Io,
     buffers: &mut Responder,
-    mut account: Account<'_>,
+    times: &mut Times,
     context: Context<'_>,
 ) -> Result<(), String> {
+    let mut account = Account::new(context.tally);
     let most = buffers.outstanding as usize;
     // Of the requests that were sent whole, the oldest first.
     let mut began: VecDeque<u64> = VecDeque::with_capacity(most);
@@ -91,7 +59,7 @@ fn in_order(
     loop {
         while began.len() < most && (sent > 0 || !context.stopped()) {
             if sent == 0 {
-                sent_ns = begin(buffers, &mut now_ns);
+                sent_ns = begin(buffers.pause_ns, &mut now_ns);
             }
             let rest = &buffers.request[sent..];
             let handed = if began.is_empty() {
@@ -122,7 +90,8 @@ fn in_order(
         }
         if have == buffers.response.len() {
             let ended_ns = clock::monotonic_ns();
-            account.completed(oldest_ns, ended_ns, have);
+            times.record(oldest_ns, ended_ns);
+            account.completed(have);
             began.pop_front();
             have = 0;
             now_ns = Some(ended_ns);
@@ -217,9 +186,10 @@ impl InFlight {
 fn by_number(
     io: &impl Io,
     buffers: &mut Responder,
-    mut account: Account<'_>,
+    times: &mut Times,
     context: Context<'_>,
 ) -> Result<(), String> {
+    let mut account = Account::new(context.tally);
     let bytes = buffers.number_bytes();
     let mut flying = InFlight::new(bytes);
     let mut now_ns = None;
@@ -227,7 +197,7 @@ fn by_number(
         while flying.count < buffers.outstanding && !context.stopped() {
             let number = flying.number();
             buffers.request[..bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
-            let began_ns = begin(buffers, &mut now_ns);
+            let began_ns = begin(buffers.pause_ns, &mut now_ns);
             match io.send(&buffers.request) {
                 Ok(_) => flying.add(number, began_ns),
                 Err(e) if again(&e) => {}
@@ -248,11 +218,12 @@ fn by_number(
             let mut number = [0; 8];
             number[..bytes].copy_from_slice(&buffers.response[..bytes]);
             if let Some(began_ns) = flying.answered(u64::from_le_bytes(number)) {
-                account.completed(began_ns, ended_ns, size);
+                times.record(began_ns, ended_ns);
+                account.completed(size);
             }
         }
         for _ in 0..flying.give_up(ended_ns) {
-            account.tally.timed_out();
+            context.tally.timed_out();
         }
         now_ns = Some(ended_ns);
     }

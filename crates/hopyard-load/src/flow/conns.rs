@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::{TimeSpec, TimeValLike};
 
+use super::exchange::Account;
 use super::{Context, Io, Schedule, Socket, again, timed_out};
 use crate::protocol::Timetable;
 use crate::socket::Settings;
@@ -110,7 +111,7 @@ impl<'a> Client<'a> {
         context: Context<'_>,
     ) -> Result<Opened, String> {
         let all = schedule.clone();
-        let mut counted = context.tally.read().received;
+        let mut account = Account::new(context.tally);
         let mut events = [EpollEvent::empty(); EVENTS];
         while !context.stopped() {
             let now_ns = clock::monotonic_ns();
@@ -137,10 +138,7 @@ impl<'a> Client<'a> {
                     Ok(Progress::Waits) => {}
                     Ok(Progress::Ended) => {
                         self.end(place);
-                        counted.transactions += 1;
-                        counted.messages += 1;
-                        counted.bytes += self.response.len() as u64;
-                        context.tally.set_received(counted);
+                        account.completed(self.response.len());
                     }
                     Err(e) => {
                         context.ended(&format!("exchange with {}", self.server), &e)?;

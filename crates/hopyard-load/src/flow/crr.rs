@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use hopyard_net::clock;
 use socket2::Socket as RawSocket;
 
+use super::exchange::Account;
 use super::{Context, Io, Responder, Socket, Times, again};
 use crate::socket::Settings;
 use crate::sockets::Target;
@@ -23,7 +24,7 @@ pub(crate) fn client(
     (times, connects): (&mut Times, &mut Times),
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut counted = context.tally.read().received;
+    let mut account = Account::new(context.tally);
     while !context.stopped() {
         let began = clock::monotonic_ns();
         let (connection, opened) = match settings.connect(server) {
@@ -39,10 +40,7 @@ pub(crate) fn client(
         drop(connection);
         times.record(began, clock::monotonic_ns());
         connects.record(opened.syn_ns, opened.established_ns);
-        counted.transactions += 1;
-        counted.messages += 1;
-        counted.bytes += buffers.response.len() as u64;
-        context.tally.set_received(counted);
+        account.completed(buffers.response.len());
     }
     Ok(())
 }
@@ -56,7 +54,7 @@ pub(crate) fn server(
     buffers: &mut Responder,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut counted = context.tally.read().received;
+    let mut account = Account::new(context.tally);
     while !context.stopped() {
         let connection = match listener.accept() {
             Ok((connection, _)) => Socket(OwnedFd::from(connection)),
@@ -67,10 +65,7 @@ pub(crate) fn server(
             // The client went away in mid-transaction; it will say why.
             continue;
         }
-        counted.transactions += 1;
-        counted.messages += 1;
-        counted.bytes += buffers.request.len() as u64;
-        context.tally.set_received(counted);
+        account.completed(buffers.request.len());
     }
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! What all request/response flows have: buffers, times of round trips, and work that takes a known time.
 
 use hdrhistogram::Histogram;
+use hopyard_model::Counted;
 use hopyard_net::clock;
 
 use crate::spec::LoadSpec;
+use crate::tally::Tally;
 
 /// Round trips that began and ended inside the window.
 pub(crate) struct Times {
@@ -27,6 +29,31 @@ impl Times {
         if began_ns >= self.open_ns && ended_ns < self.close_ns {
             self.histogram.saturating_record(ended_ns - began_ns);
         }
+    }
+}
+
+/// The transactions that a flow has completed.
+pub(super) struct Account<'a> {
+    tally: &'a Tally,
+    counted: Counted,
+}
+
+impl<'a> Account<'a> {
+    /// Goes on from what the flow completed before.
+    pub(super) fn new(tally: &'a Tally) -> Self {
+        Self {
+            tally,
+            counted: tally.read().received,
+        }
+    }
+
+    /// One more, in which so many bytes came.
+    #[inline]
+    pub(super) fn completed(&mut self, bytes: usize) {
+        self.counted.transactions += 1;
+        self.counted.messages += 1;
+        self.counted.bytes += bytes as u64;
+        self.tally.set_received(self.counted);
     }
 }
 
@@ -61,6 +88,16 @@ impl Responder {
     pub(super) fn number_bytes(&self) -> usize {
         self.request.len().min(self.response.len()).min(8)
     }
+}
+
+/// When the next request begins: where a response was just taken at that instant, which saves a look at the clock.
+#[inline]
+pub(super) fn begin(pause_ns: u64, now_ns: &mut Option<u64>) -> u64 {
+    if pause_ns > 0 {
+        work_for(pause_ns);
+        *now_ns = None;
+    }
+    now_ns.take().unwrap_or_else(clock::monotonic_ns)
 }
 
 /// Burns CPU for a span measured by its own clock.

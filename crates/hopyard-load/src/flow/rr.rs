@@ -1,8 +1,10 @@
 //! Request/response over a standing connection or over datagrams: one transaction at a time, or several ([`super::burst`]).
 
+use std::io;
+
 use hopyard_net::clock;
 
-use super::exchange::{Responder, Times, work_for};
+use super::exchange::{Account, Responder, Times, work_for};
 use super::{Context, Io, again, burst, timed_out};
 
 /// Sends requests and waits for their responses until told to stop.
@@ -18,7 +20,7 @@ pub(crate) fn client(
     if buffers.outstanding > 1 {
         return burst::client(io, buffers, times, context);
     }
-    let mut counted = context.tally.read().received;
+    let mut account = Account::new(context.tally);
     let mut began = clock::monotonic_ns();
     while !context.stopped() {
         if buffers.pause_ns > 0 {
@@ -31,11 +33,12 @@ pub(crate) fn client(
         if let Err(e) = io.send(&buffers.request) {
             return context.ended("send a request", &e);
         }
-        match take(
-            io,
-            &mut buffers.response,
-            buffers.datagrams.then(|| buffers.request[0]),
-        ) {
+        let taken = if buffers.datagrams {
+            take_datagram(io, &mut buffers.response, Some(buffers.request[0]))
+        } else {
+            take_whole(io, &mut buffers.response)
+        };
+        match taken {
             Taken::Whole => {}
             Taken::Lost => {
                 context.tally.timed_out();
@@ -47,10 +50,7 @@ pub(crate) fn client(
         }
         let ended = clock::monotonic_ns();
         times.record(began, ended);
-        counted.transactions += 1;
-        counted.messages += 1;
-        counted.bytes += buffers.response.len() as u64;
-        context.tally.set_received(counted);
+        account.completed(buffers.response.len());
         began = ended;
     }
     Ok(())
@@ -65,10 +65,15 @@ pub(crate) fn server(
     buffers: &mut Responder,
     context: Context<'_>,
 ) -> Result<(), String> {
-    let mut counted = context.tally.read().received;
+    let mut account = Account::new(context.tally);
     let number = buffers.number_bytes();
     while !context.stopped() {
-        match take(io, &mut buffers.request, None) {
+        let taken = if buffers.datagrams {
+            take_datagram(io, &mut buffers.request, None)
+        } else {
+            take_whole(io, &mut buffers.request)
+        };
+        match taken {
             Taken::Whole => {}
             Taken::Lost => continue,
             Taken::Closed => return context.closed(),
@@ -83,10 +88,7 @@ pub(crate) fn server(
         if let Err(e) = io.send(&buffers.response) {
             return context.ended("send a response", &e);
         }
-        counted.transactions += 1;
-        counted.messages += 1;
-        counted.bytes += buffers.request.len() as u64;
-        context.tally.set_received(counted);
+        account.completed(buffers.request.len());
     }
     Ok(())
 }
@@ -95,27 +97,107 @@ enum Taken {
     Whole,
     Lost,
     Closed,
-    Failed(std::io::Error),
+    Failed(io::Error),
 }
 
-/// Takes one whole message; of datagrams, only the one numbered `wanted` (late ones are passed over).
+/// Takes one whole message of a connection.
 #[inline]
-fn take(io: &impl Io, message: &mut [u8], wanted: Option<u8>) -> Taken {
+fn take_whole(io: &impl Io, message: &mut [u8]) -> Taken {
     let mut have = 0;
-    loop {
+    while have < message.len() {
         match io.recv(&mut message[have..]) {
             Ok(0) => return Taken::Closed,
             Ok(n) => have += n,
-            Err(e) if again(&e) => continue,
-            Err(e) if timed_out(&e) => return Taken::Lost,
-            Err(e) => return Taken::Failed(e),
+            Err(e) if again(&e) => {}
+            Err(e) => return lost_or_failed(e),
         }
-        if have < message.len() {
-            continue;
+    }
+    Taken::Whole
+}
+
+/// Takes one datagram of the message's size, numbered `wanted` if there is such a number: others are late, or strays. A longer one is
+/// cut to the size and passes; the only ones are greetings, and the number tells those from responses.
+#[inline]
+fn take_datagram(io: &impl Io, message: &mut [u8], wanted: Option<u8>) -> Taken {
+    loop {
+        match io.recv(message) {
+            Ok(0) => return Taken::Closed,
+            Ok(n) => {
+                let is_whole = n == message.len();
+                if is_whole && wanted.is_none_or(|number| message[0] == number) {
+                    return Taken::Whole;
+                }
+            }
+            Err(e) if again(&e) => {}
+            Err(e) => return lost_or_failed(e),
         }
-        if wanted.is_none_or(|number| message[0] == number) {
-            return Taken::Whole;
+    }
+}
+
+fn lost_or_failed(error: io::Error) -> Taken {
+    if timed_out(&error) {
+        Taken::Lost
+    } else {
+        Taken::Failed(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// Gives these to one call each, and then nothing in time.
+    struct Given(RefCell<VecDeque<&'static [u8]>>);
+
+    impl Io for Given {
+        fn send(&self, message: &[u8]) -> io::Result<usize> {
+            Ok(message.len())
         }
-        have = 0;
+
+        fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+            let next = self.0.borrow_mut().pop_front();
+            let next = next.ok_or(io::ErrorKind::WouldBlock)?;
+            let bytes = next.len().min(buffer.len());
+            buffer[..bytes].copy_from_slice(&next[..bytes]);
+            Ok(bytes)
+        }
+    }
+
+    fn given(parts: &[&'static [u8]]) -> Given {
+        Given(RefCell::new(parts.iter().copied().collect()))
+    }
+
+    #[test]
+    fn a_datagram_of_another_size_is_no_part_of_a_message() {
+        let io = given(&[b"12", b"3456", b"78", b"9abc"]);
+        let mut message = [0; 4];
+        for whole in [b"3456", b"9abc"] {
+            let taken = take_datagram(&io, &mut message, None);
+            assert!(matches!(taken, Taken::Whole));
+            assert_eq!(&message, whole);
+        }
+        let taken = take_datagram(&io, &mut message, None);
+        assert!(matches!(taken, Taken::Lost));
+    }
+
+    #[test]
+    fn a_late_answer_is_passed_over() {
+        let io = given(&[b"1a", b"2", b"2b"]);
+        let mut message = [0; 2];
+        let taken = take_datagram(&io, &mut message, Some(b'2'));
+        assert!(matches!(taken, Taken::Whole));
+        assert_eq!(&message, b"2b");
+    }
+
+    #[test]
+    fn a_connection_gives_a_message_in_parts() {
+        let io = given(&[b"12", b"34", b"5"]);
+        let mut message = [0; 4];
+        assert!(matches!(take_whole(&io, &mut message), Taken::Whole));
+        assert_eq!(&message, b"1234");
+        assert!(matches!(take_whole(&io, &mut message), Taken::Lost));
     }
 }

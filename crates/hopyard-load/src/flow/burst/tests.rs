@@ -3,6 +3,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::flow::{Socket, rr_client, rr_server};
+use crate::tally::Tally;
 
 fn buffers(request: usize, response: usize, outstanding: u32, datagrams: bool) -> Responder {
     Responder {

@@ -9,8 +9,7 @@ use hopyard_net::clock;
 use super::Part;
 use crate::flow::Context;
 use crate::flow::burst::{InFlight, PATIENCE_NS};
-use crate::flow::exchange::{Responder, Times, work_for};
-use hopyard_model::Counted;
+use crate::flow::exchange::{Account, Responder, Times, begin, work_for};
 
 /// What the requests of a client's flow are like.
 #[derive(Debug, Clone, Copy)]
@@ -30,21 +29,21 @@ impl Asking {
     }
 }
 
-/// What a client has completed.
-struct Account<'a> {
+/// What both clients do: they begin requests, and complete them.
+struct Requests<'a> {
     context: Context<'a>,
-    counted: Counted,
+    account: Account<'a>,
     /// Of all flows of a thread.
     times: Rc<RefCell<Times>>,
     /// When a response was just taken, which saves a look at the clock.
     now_ns: Option<u64>,
 }
 
-impl<'a> Account<'a> {
+impl<'a> Requests<'a> {
     fn new(context: Context<'a>, times: Rc<RefCell<Times>>) -> Self {
         Self {
             context,
-            counted: context.tally.read().received,
+            account: Account::new(context.tally),
             times,
             now_ns: None,
         }
@@ -53,26 +52,20 @@ impl<'a> Account<'a> {
     #[inline]
     fn completed(&mut self, began_ns: u64, ended_ns: u64, bytes: usize) {
         self.times.borrow_mut().record(began_ns, ended_ns);
-        self.counted.transactions += 1;
-        self.counted.messages += 1;
-        self.counted.bytes += bytes as u64;
-        self.context.tally.set_received(self.counted);
+        self.account.completed(bytes);
+        self.now_ns = Some(ended_ns);
     }
 
     /// When the next request begins.
     #[inline]
     fn begin(&mut self, pause_ns: u64) -> u64 {
-        if pause_ns > 0 {
-            work_for(pause_ns);
-            self.now_ns = None;
-        }
-        self.now_ns.take().unwrap_or_else(clock::monotonic_ns)
+        begin(pause_ns, &mut self.now_ns)
     }
 }
 
 /// The client over a connection, which keeps the order: a response is that of the oldest request.
 pub(crate) struct Client<'a> {
-    account: Account<'a>,
+    requests: Requests<'a>,
     asking: Asking,
     /// Of the requests in flight, the oldest first.
     began: VecDeque<u64>,
@@ -88,7 +81,7 @@ impl<'a> Client<'a> {
     ) -> Self {
         let asking = Asking::of(responder);
         Self {
-            account: Account::new(context, times),
+            requests: Requests::new(context, times),
             asking,
             began: VecDeque::with_capacity(asking.outstanding),
             have: 0,
@@ -99,11 +92,11 @@ impl<'a> Client<'a> {
 impl Part for Client<'_> {
     #[inline]
     fn begin(&mut self, _: &mut [u8]) -> bool {
-        if self.began.len() >= self.asking.outstanding || self.account.context.stopped() {
+        if self.began.len() >= self.asking.outstanding || self.requests.context.stopped() {
             return false;
         }
         self.began
-            .push_back(self.account.begin(self.asking.pause_ns));
+            .push_back(self.requests.begin(self.asking.pause_ns));
         true
     }
 
@@ -117,9 +110,8 @@ impl Part for Client<'_> {
             && let Some(began_ns) = self.began.pop_front()
         {
             let ended_ns = clock::monotonic_ns();
-            self.account.completed(began_ns, ended_ns, whole);
+            self.requests.completed(began_ns, ended_ns, whole);
             self.have -= whole;
-            self.account.now_ns = Some(ended_ns);
         }
     }
 
@@ -128,13 +120,13 @@ impl Part for Client<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.began.is_empty() && self.account.context.stopped()
+        self.began.is_empty() && self.requests.context.stopped()
     }
 }
 
 /// The client of datagrams, which carry a number: they may be lost, and pass each other.
 pub(crate) struct NumberedClient<'a> {
-    account: Account<'a>,
+    requests: Requests<'a>,
     asking: Asking,
     flying: InFlight,
     number_bytes: usize,
@@ -150,7 +142,7 @@ impl<'a> NumberedClient<'a> {
     ) -> Self {
         let number_bytes = responder.number_bytes();
         Self {
-            account: Account::new(context, times),
+            requests: Requests::new(context, times),
             asking: Asking::of(responder),
             flying: InFlight::new(number_bytes),
             number_bytes,
@@ -162,12 +154,13 @@ impl<'a> NumberedClient<'a> {
 impl Part for NumberedClient<'_> {
     #[inline]
     fn begin(&mut self, message: &mut [u8]) -> bool {
-        if self.flying.count() as usize >= self.asking.outstanding || self.account.context.stopped()
+        if self.flying.count() as usize >= self.asking.outstanding
+            || self.requests.context.stopped()
         {
             return false;
         }
         let number = self.flying.number();
-        let began_ns = self.account.begin(self.asking.pause_ns);
+        let began_ns = self.requests.begin(self.asking.pause_ns);
         let bytes = self.number_bytes;
         message[..bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
         self.flying.add(number, began_ns);
@@ -185,8 +178,7 @@ impl Part for NumberedClient<'_> {
         let mut number = [0; 8];
         number[..self.number_bytes].copy_from_slice(&bytes[..self.number_bytes]);
         if let Some(began_ns) = self.flying.answered(u64::from_le_bytes(number)) {
-            self.account.completed(began_ns, ended_ns, bytes.len());
-            self.account.now_ns = Some(ended_ns);
+            self.requests.completed(began_ns, ended_ns, bytes.len());
         }
     }
 
@@ -200,20 +192,20 @@ impl Part for NumberedClient<'_> {
 
     fn wake(&mut self, now_ns: u64) {
         for _ in 0..self.flying.give_up(now_ns) {
-            self.account.context.tally.timed_out();
+            self.requests.context.tally.timed_out();
         }
         self.looks_ns = now_ns + PATIENCE_NS / 4;
     }
 
     fn is_over(&self) -> bool {
-        self.flying.count() == 0 && self.account.context.stopped()
+        self.flying.count() == 0 && self.requests.context.stopped()
     }
 }
 
 /// The server: answers each request, in their order.
 pub(crate) struct Server<'a> {
     context: Context<'a>,
-    counted: Counted,
+    account: Account<'a>,
     request_bytes: usize,
     /// A datagram is a request; over a connection these are the bytes of one that came so far.
     have: Option<usize>,
@@ -227,7 +219,7 @@ impl<'a> Server<'a> {
     pub(crate) fn new(context: Context<'a>, responder: &Responder) -> Self {
         Self {
             context,
-            counted: context.tally.read().received,
+            account: Account::new(context.tally),
             request_bytes: responder.request.len(),
             have: (!responder.datagrams).then_some(0),
             number_bytes: responder.number_bytes(),
@@ -255,10 +247,7 @@ impl Part for Server<'_> {
     #[inline]
     fn sent(&mut self, _: usize, is_whole: bool) {
         if is_whole {
-            self.counted.transactions += 1;
-            self.counted.messages += 1;
-            self.counted.bytes += self.request_bytes as u64;
-            self.context.tally.set_received(self.counted);
+            self.account.completed(self.request_bytes);
         }
     }
 
