@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 
 use hopyard_net::{clock, cpu};
@@ -10,6 +10,7 @@ use nix::unistd::gettid;
 use socket2::Socket as Listener;
 
 use super::flow::{Context, Socket};
+use super::greeting::{self, Greeted};
 use super::loops::{self, Origin, Outcome, Work};
 use super::protocol::Timetable;
 use super::receiver::{SharedSocket, SharedTid};
@@ -18,11 +19,24 @@ use super::spec::LoadSpec;
 use super::tally::Tally;
 use hopyard_model::LoadKind;
 
+/// After this many rounds without a greeting (2 s) nobody is looked for any more. A thread that still woke would disturb the turns of
+/// other labs.
+const SILENT: u32 = 40;
+
 /// A flow as its thread has it.
 pub(super) struct Lane {
     origin: Origin,
     pub(super) tally: Arc<Tally>,
     pub(super) socket: SharedSocket,
+}
+
+/// What a flow has once it is placed.
+#[derive(Default)]
+struct Connection {
+    /// `tcp_crr` has none that stands.
+    socket: Option<Socket>,
+    /// Clients that a server of datagrams has answered.
+    greeted: Greeted,
 }
 
 /// A thread and its flows.
@@ -77,19 +91,18 @@ impl Lane {
         }
     }
 
+    /// The socket to which clients come, if it is a server.
+    fn served(&self) -> Option<&Listener> {
+        match &self.origin {
+            Origin::Server { listener: socket } | Origin::Gatherer { socket, .. } => Some(socket),
+            Origin::Client { .. } | Origin::Connector { .. } => None,
+        }
+    }
+
     /// A copy of its listener, if it is a server.
     pub(super) fn listener(&self) -> Result<Option<Listener>, String> {
-        let (Origin::Server { listener }
-        | Origin::Gatherer {
-            socket: listener, ..
-        }) = &self.origin
-        else {
-            return Ok(None);
-        };
-        let listener = listener
-            .try_clone()
-            .map_err(|e| format!("cannot copy a socket: {e}"))?;
-        Ok(Some(listener))
+        let listener = self.served().map(Listener::try_clone).transpose();
+        listener.map_err(|e| format!("cannot copy a socket: {e}"))
     }
 
     /// Does it send what the other end waits for?
@@ -106,17 +119,29 @@ impl Lane {
         matches!(self.origin, Origin::Gatherer { .. })
     }
 
-    /// The standing connection, also for the controlling thread. `tcp_crr` has none.
-    fn connection(&self, settings: &Settings, kind: LoadKind) -> Result<Option<Socket>, String> {
-        let socket = match &self.origin {
-            Origin::Connector { .. } => return Ok(None),
-            Origin::Server { .. } if kind.connects_anew() => return Ok(None),
+    /// The standing connection, also for the controlling thread.
+    fn connection(&self, settings: &Settings, kind: LoadKind) -> Result<Connection, String> {
+        let (socket, greeted) = match &self.origin {
+            Origin::Connector { .. } => return Ok(Connection::default()),
+            Origin::Server { .. } if kind.connects_anew() => return Ok(Connection::default()),
             Origin::Server { listener } => settings.accept_flow(listener)?,
             Origin::Gatherer { socket, flows } => settings.gather_flows(socket, *flows)?,
-            Origin::Client { connected, .. } => copy(connected)?,
+            Origin::Client { connected, .. } => (copy(connected)?, Greeted::default()),
         };
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy(&socket)?);
-        Ok(Some(Socket(socket)))
+        Ok(Connection {
+            socket: Some(Socket(socket)),
+            greeted,
+        })
+    }
+
+    /// Answers clients that greet once more; did any?
+    fn answer_again(&self, connection: &Connection) -> bool {
+        let answered = self
+            .served()
+            .map(|socket| connection.greeted.answer_again(socket));
+        // A socket that fails here fails again when traffic starts, and is reported then.
+        matches!(answered, Some(Ok(true)))
     }
 }
 
@@ -135,7 +160,7 @@ impl FlowThread {
                 return;
             }
         };
-        while let Ok(timetable) = self.started.recv() {
+        while let Some(timetable) = self.next_timetable(&connections) {
             let outcome = self.make_traffic(&connections, timetable);
             let failed = outcome.is_err();
             if ended.send(outcome).is_err() || failed {
@@ -144,13 +169,30 @@ impl FlowThread {
         }
     }
 
+    /// Waits for the next timetable; `None` if none will come.
+    ///
+    /// The answer to a greeting may be lost. Its client greets again, and is answered meanwhile.
+    fn next_timetable(&self, connections: &[Connection]) -> Option<Timetable> {
+        let mut silent = 0;
+        while silent < SILENT && connections.iter().any(|one| !one.greeted.is_empty()) {
+            match self.started.recv_timeout(greeting::EVERY) {
+                Err(RecvTimeoutError::Timeout) => {}
+                next => return next.ok(),
+            }
+            let flows = self.lanes.iter().zip(connections);
+            let answered = flows.filter(|(lane, one)| lane.answer_again(one)).count();
+            silent = if answered > 0 { 0 } else { silent + 1 };
+        }
+        self.started.recv().ok()
+    }
+
     /// One turn of traffic, from its start until it is told to stop.
-    fn make_traffic(&self, connections: &[Option<Socket>], timetable: Timetable) -> Outcome {
+    fn make_traffic(&self, connections: &[Connection], timetable: Timetable) -> Outcome {
         let start_ns = timetable.start_ns + self.after_ns;
         let flows = self.lanes.iter().zip(connections);
-        let flows = flows.map(|(lane, socket)| loops::Flow {
+        let flows = flows.map(|(lane, connection)| loops::Flow {
             origin: &lane.origin,
-            socket: socket.as_ref(),
+            socket: connection.socket.as_ref(),
             context: Context {
                 tally: &lane.tally,
                 stop: &self.stop,
@@ -174,7 +216,7 @@ impl FlowThread {
     }
 
     /// Goes to the CPU where its flows are to be served, and takes their standing connections, where they have any.
-    fn take_place(&self) -> Result<Vec<Option<Socket>>, String> {
+    fn take_place(&self) -> Result<Vec<Connection>, String> {
         self.tid.store(gettid().as_raw(), Relaxed);
         if let Some(cpu) = self.cpu {
             cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
@@ -194,13 +236,44 @@ fn copy(socket: &OwnedFd) -> Result<OwnedFd, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+    use std::time::Duration;
+
     use super::*;
+    use crate::session::Session;
     use LoadKind::{TcpRr, TcpStream};
     use hopyard_model::{Axes, Peer};
 
+    fn spec(kind: LoadKind) -> LoadSpec {
+        LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]))
+    }
+
+    #[test]
+    fn a_client_whose_answer_was_lost_is_answered_again() {
+        for kind in [LoadKind::UdpRr, LoadKind::UdpPaced] {
+            let one = LoadSpec {
+                flows: 1,
+                ..spec(kind)
+            };
+            let here = IpAddr::from(Ipv4Addr::LOCALHOST).into();
+            let (_server, ports) = Session::serve(&one, &here, &[]).unwrap();
+            let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            client.connect((Ipv4Addr::LOCALHOST, ports[0])).unwrap();
+            let patience = Some(Duration::from_secs(2));
+            client.set_read_timeout(patience).unwrap();
+            let answers = [(); 3].map(|()| {
+                let mut buffer = [0; 16];
+                client.send(b"hopyard?").unwrap();
+                let bytes = client.recv(&mut buffer).unwrap();
+                buffer[..bytes].to_vec()
+            });
+            assert!(answers[0].starts_with(b"hopyard!"), "{kind}: {answers:?}");
+            assert!(answers.iter().all(|one| *one == answers[0]), "{answers:?}");
+        }
+    }
+
     #[test]
     fn streams_of_one_cpu_share_a_thread_unless_they_sleep() {
-        let spec = |kind| LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]));
         let of = |kind, cpus| flow_threads(&spec(kind), vec!["a", "b", "c"], cpus);
         assert_eq!(of(TcpStream, &[5]), [(Some(5), vec!["a", "b", "c"])]);
         assert_eq!(

@@ -7,6 +7,7 @@ mod attend;
 pub mod endpoint;
 mod flow;
 mod flow_thread;
+mod greeting;
 mod input;
 mod journal;
 pub mod kernel_files;

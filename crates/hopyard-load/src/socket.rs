@@ -1,28 +1,19 @@
 //! Data sockets, opened as a load asks: options before `listen` and `connect`, read back after.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use hopyard_net::{clock, datagrams, mptcp};
-use nix::sys::socket::{MsgFlags, SockaddrStorage, getsockopt, recvfrom, sockopt};
+use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, Socket};
 
+use super::greeting::{self, Greeted};
 use super::sockets::{Place, SocketFile, Sockets, Target, bind};
 use super::spec::LoadSpec;
 
 /// After this the client of `udp_rr` takes a datagram for lost.
 pub(crate) const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
-/// Between two greetings of a datagram flow that has not been answered.
-const GREETING_EVERY: Duration = Duration::from_millis(50);
-/// Datagram of a flow before any traffic: tells the server whom to talk to.
-const GREETING: &[u8] = b"hopyard?";
-/// First datagram of a fresh socket that is timed and then closed: it is answered, and makes no flow.
-const FIRST: &[u8] = b"hopyard1";
-/// The answer to it; a flow of numbered datagrams also learns its number, four bytes, low byte first.
-const ANSWER: &[u8; 8] = b"hopyard!";
 /// Receive buffer of numbered datagrams where none is asked for: the receiver is an instrument, and is to sit out a
 /// pause of some ms.
 const GATHERER_BUFFER_BYTES: usize = 16 * 1024 * 1024;
@@ -160,14 +151,7 @@ impl Settings {
         let socket = self.open(server.address.domain())?;
         socket.connect(&server.address)?;
         socket.set_read_timeout(Some(DATAGRAM_PATIENCE))?;
-        let mut buffer = [0u8; 16];
-        let sent_ns = clock::monotonic_ns();
-        socket.send(FIRST)?;
-        match nix_recv(&socket, &mut buffer) {
-            Ok(_) => Ok(Some(clock::monotonic_ns() - sent_ns)),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(e) => Err(e),
-        }
+        greeting::first_exchange(&socket)
     }
 
     /// A standing flow to the server: a TCP connection, or a datagram socket that was answered; and its number, where
@@ -191,7 +175,7 @@ impl Settings {
         if self.tcp {
             self.require(&socket)?;
         } else {
-            number = greet(&socket, patience)
+            number = greeting::greet(&socket, patience)
                 .map_err(|e| format!("no answer to datagrams from {server}: {e}"))?;
             socket
                 .set_read_timeout(Some(DATAGRAM_PATIENCE))
@@ -204,7 +188,7 @@ impl Settings {
     ///
     /// # Errors
     /// The socket was shut down, or failed, before a client came.
-    pub(crate) fn accept_flow(&self, listener: &Socket) -> Result<OwnedFd, String> {
+    pub(crate) fn accept_flow(&self, listener: &Socket) -> Result<(OwnedFd, Greeted), String> {
         if self.tcp {
             let (socket, _) = listener
                 .accept()
@@ -215,26 +199,31 @@ impl Settings {
                     .map_err(|e| format!("cannot set TCP_NODELAY: {e}"))?;
             }
             self.require(&socket)?;
-            return Ok(socket.into());
+            return Ok((socket.into(), Greeted::default()));
         }
-        answer_greeting(listener).map_err(|e| format!("cannot take a datagram flow: {e}"))?;
+        let greeted =
+            Greeted::by_one(listener).map_err(|e| format!("cannot take a datagram flow: {e}"))?;
         let socket = listener
             .try_clone()
             .map_err(|e| format!("cannot copy a socket: {e}"))?;
-        Ok(socket.into())
+        Ok((socket.into(), greeted))
     }
 
     /// The server's end of so many flows of numbered datagrams: answers the greeting of each with its number.
     ///
     /// # Errors
     /// The socket was shut down, or failed, before all clients came.
-    pub(crate) fn gather_flows(&self, socket: &Socket, flows: u32) -> Result<OwnedFd, String> {
-        number_flows(socket, flows)
+    pub(crate) fn gather_flows(
+        &self,
+        socket: &Socket,
+        flows: u32,
+    ) -> Result<(OwnedFd, Greeted), String> {
+        let greeted = Greeted::by_several(socket, flows)
             .map_err(|e| format!("cannot take {flows} datagram flows: {e}"))?;
         let socket = socket
             .try_clone()
             .map_err(|e| format!("cannot copy a socket: {e}"))?;
-        Ok(socket.into())
+        Ok((socket.into(), greeted))
     }
 
     /// Reads back what the kernel may have fallen back from without a word.
@@ -296,86 +285,4 @@ fn set_congestion(socket: &Socket, wanted: &str) -> io::Result<()> {
         let why = format!("cannot use congestion control `{wanted}` ({e}); {list}");
         io::Error::new(io::Error::from(e).kind(), why)
     })
-}
-
-fn greet(socket: &Socket, patience: Duration) -> io::Result<Option<u32>> {
-    let deadline = Instant::now() + patience;
-    socket.set_read_timeout(Some(GREETING_EVERY))?;
-    let mut buffer = [0u8; 16];
-    while Instant::now() < deadline {
-        socket.send(GREETING)?;
-        match nix_recv(socket, &mut buffer) {
-            Ok(n) if buffer[..n].starts_with(ANSWER) => {
-                let number = buffer[ANSWER.len()..n].first_chunk();
-                return Ok(number.map(|number| u32::from_le_bytes(*number)));
-            }
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Err(io::Error::new(
-        io::ErrorKind::TimedOut,
-        format!("nothing came back for {} ms", patience.as_millis()),
-    ))
-}
-
-/// Takes the first greeting, answers it and connects to whom it came from. Greetings that were sent
-/// again meanwhile are read away.
-fn answer_greeting(socket: &Socket) -> io::Result<()> {
-    let from = hear_greeting(socket)?;
-    socket.connect(&from.into())?;
-    let mut buffer = [0u8; 16];
-    while nix::sys::socket::recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).is_ok() {}
-    socket.send(ANSWER).map(drop)
-}
-
-/// Answers greetings, each client's with its number in the order of their coming, until so many have come.
-fn number_flows(socket: &Socket, flows: u32) -> io::Result<()> {
-    let mut numbers: HashMap<SocketAddr, u32> = HashMap::new();
-    while numbers.len() < flows as usize {
-        let from = hear_greeting(socket)?;
-        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        let number = *numbers.entry(from).or_insert(next);
-        let mut answer = ANSWER.to_vec();
-        answer.extend(number.to_le_bytes());
-        socket.send_to(&answer, &from.into())?;
-    }
-    Ok(())
-}
-
-/// Waits for a greeting; whom it comes from. First datagrams of other sockets are answered meanwhile.
-fn hear_greeting(socket: &Socket) -> io::Result<SocketAddr> {
-    let mut buffer = [0u8; 16];
-    loop {
-        let (n, from) = recvfrom::<SockaddrStorage>(socket.as_raw_fd(), &mut buffer)?;
-        let Some(from) = from.as_ref().and_then(to_std) else {
-            return Err(io::Error::new(
-                io::ErrorKind::NotConnected,
-                "the socket was shut down",
-            ));
-        };
-        if &buffer[..n] == FIRST {
-            socket.send_to(ANSWER, &from.into())?;
-        }
-        if &buffer[..n] == GREETING {
-            return Ok(from);
-        }
-    }
-}
-
-fn to_std(from: &SockaddrStorage) -> Option<SocketAddr> {
-    if let Some(v4) = from.as_sockaddr_in() {
-        return Some(SocketAddr::new(v4.ip().into(), v4.port()));
-    }
-    from.as_sockaddr_in6()
-        .map(|v6| SocketAddr::new(v6.ip().into(), v6.port()))
-}
-
-fn nix_recv(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
-    Ok(nix::sys::socket::recv(
-        socket.as_raw_fd(),
-        buffer,
-        MsgFlags::empty(),
-    )?)
 }
