@@ -14,13 +14,11 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::endpoint::Attendance;
-use super::lines;
+use super::lines::{self, LONGEST};
 use super::protocol::{Reply, Request};
 
 /// Requests that wait for their turn. Beats are not among them.
 const AHEAD: usize = 4;
-/// Longest request, bytes: of a thousand flows it has some KiB.
-const LONGEST: usize = 1 << 20;
 /// How long a worker without a controller may take to end in order.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Exit status of a worker that was left alone.
@@ -93,7 +91,7 @@ fn listen(silence: Duration, tell: &SyncSender<Vec<u8>>) {
                 return;
             }
         }
-        if line.len() > LONGEST {
+        if line.len() as u64 > LONGEST {
             leave("a request has no end");
         }
     }

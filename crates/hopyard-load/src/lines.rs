@@ -7,8 +7,8 @@ use std::thread;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest message, bytes. Counters and a latency histogram take some tens of KiB.
-const LONGEST: u64 = 4 * 1024 * 1024;
+/// Longest message, bytes. Counters and a latency histogram take some tens of KiB, the largest trace to be replayed 2 MB.
+pub(super) const LONGEST: u64 = 4 * 1024 * 1024;
 /// Messages that are read before somebody wants to hear them. Whoever sends more waits: each may take some ten times
 /// its length in memory.
 const AHEAD: usize = 1;
@@ -119,6 +119,33 @@ mod tests {
             first(b"1\n23"),
             "the connection ended in the middle of a message, after `23`"
         );
+    }
+
+    #[test]
+    fn the_largest_request_fits_a_line() {
+        use hopyard_model::{Axes, Datagram, LoadKind, MOST_FLOWS, Peer, Replay};
+
+        use crate::LoadSpec;
+        use crate::protocol::{Numbered, Request};
+
+        const MOST_DATAGRAMS: usize = 100_000;
+        let longest = Datagram(10_000_000_000, 65_507);
+        let replay = |count| Replay::try_from(vec![longest; count]);
+        assert!(replay(MOST_DATAGRAMS + 1).is_err());
+        let kind = LoadKind::UdpTrace;
+        let axes = Axes::default().for_cell(kind, Peer::Local, &[]);
+        let flows = MOST_FLOWS as usize;
+        let message = Request::Connect {
+            spec: LoadSpec::new(kind, &axes).replaying(replay(MOST_DATAGRAMS).unwrap()),
+            address: std::net::IpAddr::from([0xffff_u16; 8]).into(),
+            ports: vec![u16::MAX; flows],
+            cpus: vec![1023; flows],
+            patience_ms: u64::MAX,
+        };
+        let nr = Some(u64::MAX);
+        let mut line = Vec::new();
+        say(&mut line, &Numbered { nr, message }).unwrap();
+        assert!(line.len() as u64 <= LONGEST, "{} bytes", line.len());
     }
 
     #[test]
