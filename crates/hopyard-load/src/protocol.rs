@@ -268,7 +268,7 @@ const MOST_SLICES: usize = 100;
 const MOST_BUCKETS: usize = 1 << 16;
 
 /// What one end counted in the window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tallied {
     /// The window as this end's clock saw it, ns.
     pub window_ns: u64,
@@ -321,23 +321,11 @@ impl Tallied {
     pub(super) fn counted(window_ns: u64, counted: Reading) -> Self {
         Self {
             window_ns,
-            late_ns: 0,
             received: counted.received,
             sent: counted.sent,
             send_errors: counted.send_errors,
             timeouts: counted.timeouts,
-            slices: Vec::new(),
-            latency: None,
-            first_packet: None,
-            arrivals: None,
-            due: None,
-            finished: None,
-            zero_copy: (counted.zero_copy != ZeroCopied::default()).then_some(counted.zero_copy),
-            tcp: None,
-            flows: Vec::new(),
-            scheduling: Scheduling::default(),
-            device: None,
-            cpu: None,
+            ..Self::default()
         }
     }
 

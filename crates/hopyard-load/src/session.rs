@@ -7,13 +7,13 @@ mod readings;
 mod turns;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hopyard_net::{clock, cpu};
+use hopyard_net::cpu;
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
 
@@ -31,7 +31,6 @@ use super::sockets::{Place, SocketFile};
 use super::spec::LoadSpec;
 use super::summary::{DIGITS, summarise_any};
 use super::tally::{Reading, Tally};
-use hopyard_model::TcpSummary;
 
 /// A load at one end, from its sockets to its result.
 pub(crate) struct Session {
@@ -158,17 +157,10 @@ impl Session {
         let deadline = Instant::now() + patience;
         while self.unplaced > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
-            let placed = self
-                .placed
-                .recv_timeout(left)
-                .map_err(|error| match error {
-                    RecvTimeoutError::Timeout => {
-                        format!("a flow has no connection after {} ms", patience.as_millis())
-                    }
-                    RecvTimeoutError::Disconnected => {
-                        "a flow's thread panicked; its message is on stderr".to_owned()
-                    }
-                })?;
+            let placed = self.placed.recv_timeout(left).map_err(|error| {
+                let late = format!("a flow has no connection after {} ms", patience.as_millis());
+                self.why_silent(error, late)
+            })?;
             self.unplaced -= 1;
             placed?;
         }
@@ -307,57 +299,6 @@ impl Session {
             finished,
             ..self.edges_counted(window, &edges)
         })
-    }
-
-    /// Reads the counters at the window's edges and between its slices; `at_edge` does what else is to be done at the
-    /// two edges.
-    fn watch_window(
-        &mut self,
-        timetable: Timetable,
-        wait_until: &mut impl FnMut(u64) -> Result<(), String>,
-        mut at_edge: impl FnMut(&mut Self) -> Result<(), String>,
-    ) -> Result<Tallied, String> {
-        let span = timetable.close_ns.saturating_sub(timetable.open_ns);
-        let slices = u64::from(timetable.slices.max(1));
-        let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
-        for edge in 0..=slices {
-            wait_until(timetable.open_ns + span * edge / slices)?;
-            readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
-            if edge == 0 || edge == slices {
-                at_edge(self)?;
-            }
-        }
-        let ((first_ns, first), (last_ns, last)) = (readings[0], readings[readings.len() - 1]);
-        let stream = self.spec.kind.is_stream();
-        let parts = readings.windows(2).map(|pair| {
-            let part = pair[1].1.since(pair[0].1).received;
-            if stream {
-                part.bytes
-            } else {
-                part.transactions
-            }
-        });
-        Ok(Tallied {
-            late_ns: timetable.lateness(first_ns, last_ns),
-            slices: parts.collect(),
-            ..Tallied::counted(last_ns - first_ns, last.since(first))
-        })
-    }
-
-    /// Adds what came between two edges to what a window counted.
-    fn edges_counted(&self, window: Tallied, edges: &[Edge]) -> Tallied {
-        let [opened, closed] = edges else {
-            return window;
-        };
-        Tallied {
-            tcp: self
-                .spec
-                .has_tcp_info()
-                .then(|| TcpSummary::sum(&closed.tcp).since(TcpSummary::sum(&opened.tcp))),
-            flows: self.taken_in(opened, closed),
-            scheduling: closed.scheduling.since(opened.scheduling),
-            ..window
-        }
     }
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {

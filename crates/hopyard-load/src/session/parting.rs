@@ -1,15 +1,17 @@
 //! The end of a session: its threads end, and say what they know.
 
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
 use super::{Session, Thread};
 use crate::journal::Journal;
-use crate::loops::Said;
+use crate::loops::{Outcome, Said};
 
 /// How long a flow may take to notice that it is over.
-pub(super) const FAREWELL: Duration = Duration::from_secs(2);
+const FAREWELL: Duration = Duration::from_secs(2);
+const PANICKED: &str = "a flow's thread panicked; its message is on stderr";
 
 /// What the threads of a session had to say, put together.
 #[derive(Default)]
@@ -29,20 +31,35 @@ impl Session {
         self.hang_up();
         let mut parting = Parting::default();
         for _ in 0..self.threads.len() {
-            let outcome = self
-                .ended
-                .recv_timeout(FAREWELL)
-                .map_err(|_| "a flow did not stop within 2 s".to_owned())?;
-            parting.take_in(outcome?)?;
+            parting.take_in(self.outcome("stop")?)?;
         }
         for Thread { start, handle, .. } in std::mem::take(&mut self.threads) {
             // It waits for another turn otherwise.
             drop(start);
             if handle.join().is_err() {
-                return Err("a flow's thread panicked; its message is on stderr".to_owned());
+                return Err(PANICKED.to_owned());
             }
         }
         Ok(parting)
+    }
+
+    /// What the next thread has to say that was told to do this.
+    pub(super) fn outcome(&self, doing: &str) -> Outcome {
+        let heard = self.ended.recv_timeout(FAREWELL);
+        heard.unwrap_or_else(|error| {
+            let late = format!("a flow did not {doing} within {} s", FAREWELL.as_secs());
+            Err(self.why_silent(error, late))
+        })
+    }
+
+    /// Why nothing is heard of a thread: it panicked, or is late. One that ends otherwise has said why.
+    pub(super) fn why_silent(&self, error: RecvTimeoutError, late: String) -> String {
+        let has_ended = |thread: &Thread| thread.handle.is_finished();
+        if error == RecvTimeoutError::Disconnected || self.threads.iter().any(has_ended) {
+            PANICKED.to_owned()
+        } else {
+            late
+        }
     }
 }
 
@@ -82,4 +99,59 @@ fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), Stri
         none => *none = Some(one),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::mpsc::channel;
+    use std::thread::JoinHandle;
+
+    use hopyard_model::{Axes, LoadKind, Peer};
+
+    use super::*;
+    use crate::spec::LoadSpec;
+
+    /// A server whose only flow waits for its client.
+    fn session() -> Session {
+        let kind = LoadKind::TcpStream;
+        let axes = Axes::default().for_cell(kind, Peer::Local, &[]);
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST).into();
+        let served = Session::serve(&LoadSpec::new(kind, &axes), &here, &[]);
+        served.unwrap().0
+    }
+
+    fn panicked() -> Thread {
+        let handle: JoinHandle<()> = std::thread::spawn(|| panic!("as the test wants it"));
+        while !handle.is_finished() {
+            std::thread::yield_now();
+        }
+        Thread {
+            start: channel().0,
+            tid: crate::receiver::SharedTid::default(),
+            begins: true,
+            handle,
+        }
+    }
+
+    #[test]
+    fn a_thread_that_panicked_is_not_called_late() {
+        let mut session = session();
+        let silence = |session: &Session| {
+            let timeout = RecvTimeoutError::Timeout;
+            session.why_silent(timeout, "late".to_owned())
+        };
+        assert_eq!(silence(&session), "late");
+        session.threads.push(panicked());
+        assert_eq!(silence(&session), PANICKED);
+        assert_eq!(session.accept(Duration::ZERO).unwrap_err(), PANICKED);
+    }
+
+    #[test]
+    fn where_nobody_is_left_to_speak_all_threads_panicked() {
+        let mut session = session();
+        (_, session.ended) = channel();
+        let outcome = session.outcome("stop");
+        assert_eq!(outcome.err().as_deref(), Some(PANICKED));
+    }
 }

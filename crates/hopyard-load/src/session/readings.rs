@@ -1,12 +1,13 @@
-//! What is read of a session's sockets at the edges of a window.
+//! What is read of a session's flows and sockets in a window, and at its edges.
 
 use std::os::fd::AsFd;
 use std::sync::PoisonError;
 
 use hopyard_model::{Counted, Scheduling, TcpSummary};
-use hopyard_net::tcp_info;
+use hopyard_net::{clock, tcp_info};
 
 use super::Session;
+use crate::protocol::{Tallied, Timetable};
 use crate::receiver::Effort;
 use crate::tally::{Reading, Tally};
 
@@ -19,6 +20,68 @@ pub(super) struct Edge {
 }
 
 impl Session {
+    /// Reads the counters at the window's edges and between its slices; `at_edge` does what else is to be done at the
+    /// two edges.
+    pub(super) fn watch_window(
+        &mut self,
+        timetable: Timetable,
+        wait_until: &mut impl FnMut(u64) -> Result<(), String>,
+        mut at_edge: impl FnMut(&mut Self) -> Result<(), String>,
+    ) -> Result<Tallied, String> {
+        let span = timetable.close_ns.saturating_sub(timetable.open_ns);
+        let slices = u64::from(timetable.slices.max(1));
+        let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
+        for edge in 0..=slices {
+            wait_until(timetable.open_ns + span * edge / slices)?;
+            readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
+            if edge == 0 || edge == slices {
+                at_edge(self)?;
+            }
+        }
+        let ((first_ns, first), (last_ns, last)) = (readings[0], readings[readings.len() - 1]);
+        let stream = self.spec.kind.is_stream();
+        let parts = readings.windows(2).map(|pair| {
+            let part = pair[1].1.since(pair[0].1).received;
+            if stream {
+                part.bytes
+            } else {
+                part.transactions
+            }
+        });
+        Ok(Tallied {
+            late_ns: timetable.lateness(first_ns, last_ns),
+            slices: parts.collect(),
+            ..self.counted(last_ns - first_ns, last.since(first))
+        })
+    }
+
+    /// What the counters say of a span, ns.
+    pub(super) fn counted(&self, span_ns: u64, counted: Reading) -> Tallied {
+        // The kernel may have answered none of the sends: that is a count, too.
+        let sends = self.threads.iter().any(|thread| thread.begins);
+        let has_answers = self.spec.zero_copy && sends;
+        Tallied {
+            zero_copy: has_answers.then_some(counted.zero_copy),
+            ..Tallied::counted(span_ns, counted)
+        }
+    }
+
+    /// Adds what came between two edges to what a window counted.
+    pub(super) fn edges_counted(&self, window: Tallied, edges: &[Edge]) -> Tallied {
+        let [opened, closed] = edges else {
+            return window;
+        };
+        Tallied {
+            tcp: self
+                .spec
+                .has_tcp_info()
+                .then(|| TcpSummary::sum(&closed.tcp).since(TcpSummary::sum(&opened.tcp))),
+            flows: self.taken_in(opened, closed),
+            scheduling: closed.scheduling.since(opened.scheduling),
+            ..window
+        }
+    }
+
     /// What is read at the window's two edges alone.
     pub(super) fn edge(&mut self) -> Result<Edge, String> {
         Ok(Edge {
@@ -31,7 +94,7 @@ impl Session {
     /// What each flow took in; of a TCP stream what its kernel did, since a program that was behind when the
     /// window opened reads what had come before. Numbered datagrams share their sockets, and are in the order in which
     /// their senders came: none.
-    pub(super) fn taken_in(&self, opened: &Edge, closed: &Edge) -> Vec<Counted> {
+    fn taken_in(&self, opened: &Edge, closed: &Edge) -> Vec<Counted> {
         if self.spec.kind.is_numbered() {
             return Vec::new();
         }
@@ -80,5 +143,39 @@ impl Session {
             });
         }
         Ok(summaries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::time::Duration;
+
+    use hopyard_model::{Api, Axes, LoadKind, Peer, ZeroCopied};
+
+    use super::*;
+    use crate::spec::LoadSpec;
+
+    /// What the two ends say of sends without a copy where the kernel answered none.
+    fn unanswered(kind: LoadKind, zero_copy: bool) -> [Option<ZeroCopied>; 2] {
+        let axes = Axes::default().for_cell(kind, Peer::Local, &[]);
+        let spec = LoadSpec {
+            zero_copy,
+            api: Api::Epoll,
+            ..LoadSpec::new(kind, &axes)
+        };
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST).into();
+        let patience = Duration::from_secs(5);
+        let (server, ports) = Session::serve(&spec, &here, &[]).unwrap();
+        let client = Session::connect(&spec, &here, &ports, &[], patience).unwrap();
+        [client, server].map(|end| end.counted(1, Reading::default()).zero_copy)
+    }
+
+    #[test]
+    fn the_sender_alone_counts_what_became_of_its_sends_without_a_copy() {
+        let none = Some(ZeroCopied::default());
+        assert_eq!(unanswered(LoadKind::TcpStream, true), [none, None]);
+        assert_eq!(unanswered(LoadKind::TcpMaerts, true), [None, none]);
+        assert_eq!(unanswered(LoadKind::TcpStream, false), [None, None]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::TryRecvError;
 
 use hopyard_net::clock;
 
-use super::parting::{FAREWELL, Parting};
+use super::parting::Parting;
 use super::{Edge, Session, Tallied, Timetable};
 use crate::summary::{DIGITS, FINE_DIGITS, summarise_any};
 use crate::tally::Reading;
@@ -63,11 +63,7 @@ impl Session {
         self.pause.store(true, Relaxed);
         let mut parting = Parting::default();
         for _ in self.threads.iter().filter(|thread| thread.begins) {
-            let outcome = self
-                .ended
-                .recv_timeout(FAREWELL)
-                .map_err(|_| "a flow did not pause within 2 s".to_owned())?;
-            parting.take_in(outcome?)?;
+            parting.take_in(self.outcome("pause")?)?;
         }
         self.pause.store(false, Relaxed);
         match self.ended.try_recv() {
@@ -92,7 +88,7 @@ impl Session {
         let span_ns = clock::monotonic_ns().saturating_sub(began_ns);
         let counted = Tallied {
             first_packet: summarise_any(self.first_packets.as_ref(), DIGITS)?,
-            ..Tallied::counted(span_ns, counted)
+            ..self.counted(span_ns, counted)
         };
         Ok(self.edges_counted(counted, &edges))
     }
