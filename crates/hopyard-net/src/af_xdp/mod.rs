@@ -216,13 +216,28 @@ fn give_back(from: &mut Port, to: &mut Port) {
 
 /// Has the kernel send what was given to it. In copy mode it does so within the call.
 fn send(port: &Port) -> io::Result<()> {
-    while port.to_send.waiting() > 0 {
-        let socket = port.socket.as_raw_fd();
+    let socket = port.socket.as_raw_fd();
+    let call = || {
         // SAFETY: no bytes are given, and none are read.
         let outcome = unsafe { libc::sendto(socket, null(), 0, libc::MSG_DONTWAIT, null(), 0) };
-        match Errno::result(outcome) {
-            Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => {}
-            // The device has no room: what is left goes with the next frames.
+        Errno::result(outcome).map(drop)
+    };
+    send_all(|| port.to_send.waiting(), call)
+}
+
+/// Calls until no frame waits, by what each call ends with (`__xsk_generic_xmit`).
+fn send_all(
+    waiting: impl Fn() -> u32,
+    mut call: impl FnMut() -> nix::Result<()>,
+) -> io::Result<()> {
+    let mut dropped = 0;
+    while waiting() > 0 {
+        match call() {
+            // A call takes a batch at most, and less where the device is busy.
+            Ok(()) | Err(Errno::EAGAIN | Errno::EINTR) => {}
+            // The device dropped a frame. It has left the ring, and those after it are still to be sent.
+            Err(Errno::EBUSY) if dropped < FRAMES => dropped += 1,
+            // There is no memory: what is left goes with the next frames.
             Err(Errno::ENOBUFS | Errno::EBUSY) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         }
@@ -257,4 +272,43 @@ fn bind(socket: &OwnedFd, device: u32, shared: Option<&OwnedFd>) -> io::Result<(
     // SAFETY: the address is whole, of the size given, and lives to the end of the call, which only reads it.
     let outcome = unsafe { libc::bind(socket.as_raw_fd(), address, size) };
     Ok(Errno::result(outcome).map(drop)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// How many of a batch of frames are left by calls that end so, each of which takes one.
+    fn left(end: Errno) -> io::Result<u32> {
+        let frames = Cell::new(BATCH);
+        let call = || {
+            frames.set(frames.get() - 1);
+            Err(end)
+        };
+        send_all(|| frames.get(), call)?;
+        Ok(frames.get())
+    }
+
+    #[test]
+    fn a_frame_that_the_device_drops_does_not_hold_up_those_after_it() {
+        for end in [Errno::EBUSY, Errno::EAGAIN, Errno::EINTR] {
+            assert_eq!(left(end).unwrap(), 0, "{end}");
+        }
+        assert_eq!(left(Errno::ENOBUFS).unwrap(), BATCH - 1);
+        let error = left(Errno::ENETDOWN).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENETDOWN));
+    }
+
+    #[test]
+    fn a_device_that_stays_busy_does_not_keep_the_loop() {
+        let calls = Cell::new(0);
+        let call = || {
+            calls.set(calls.get() + 1);
+            Err(Errno::EBUSY)
+        };
+        send_all(|| 1, call).unwrap();
+        assert_eq!(calls.get(), FRAMES + 1);
+    }
 }
