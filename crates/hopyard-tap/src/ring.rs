@@ -250,10 +250,15 @@ fn take_read(entry: &cqueue::Entry, port: usize, done: &mut Vec<Done>) {
         });
     }
     if !cqueue::more(entry.flags()) {
-        // Out of buffers, or the device is gone.
-        let gone = entry.result() < 0 && entry.result() != -libc::ENOBUFS;
+        let gone = is_gone(entry.result());
         done.push(Done::ReadEnded { port, gone });
     }
+}
+
+/// Whether a read ended because its device was deleted (`tun_chr_read_iter`, `tun_ring_recv`, `drivers/net/tun.c`), or its
+/// descriptor is not one. Reads also end without buffers (`ENOBUFS`) or memory, and can then be requested again.
+fn is_gone(result: i32) -> bool {
+    matches!(-result, libc::EBADFD | libc::EBADF | libc::EFAULT)
 }
 
 impl Drop for Ring {
@@ -267,6 +272,17 @@ impl Drop for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_read_that_can_be_requested_again_does_not_mean_that_the_device_is_gone() {
+        for error in [libc::EBADFD, libc::EBADF, libc::EFAULT] {
+            assert!(is_gone(-error), "{error}");
+        }
+        for error in [libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN, libc::EINTR] {
+            assert!(!is_gone(-error), "{error}");
+        }
+        assert!(!is_gone(0) && !is_gone(60));
+    }
 
     #[test]
     fn tags_read_back() {
