@@ -88,6 +88,9 @@ pub struct PortDocument {
     /// Frames that went to the device as part of the one before them, which `tx_frames` counts.
     #[serde(default)]
     pub joined: u64,
+    /// Frames that the device took before an earlier one that waited; absent from switches that do not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u64>,
     /// How often a frame was put off, as the device took no more.
     pub waited: u64,
     /// Frames that the device sent by another queue than the frame of the same flow before.
@@ -124,6 +127,7 @@ impl PortDocument {
             moved: c.moved,
             table_full: c.table_full,
             joined: c.joined,
+            reordered: Some(c.reordered),
             waited: c.waited,
             queue_changes: c.queue_changes,
             drops,

@@ -25,6 +25,8 @@ pub(super) enum Event {
     Joined,
     /// Writes postponed because its queue was full.
     Waited,
+    /// Written to it before a frame that waits and was read earlier.
+    Reordered,
     /// Read from it by another queue than the previous frame of the same flow.
     QueueChanged,
     /// Frames read from the port and not forwarded, by reason.
@@ -108,7 +110,7 @@ impl Reason {
     }
 }
 
-const EVENTS: usize = 11 + Reason::ALL.len();
+const EVENTS: usize = 12 + Reason::ALL.len();
 
 impl Event {
     fn index(self) -> usize {
@@ -124,7 +126,8 @@ impl Event {
             Self::Waited => 8,
             Self::QueueChanged => 9,
             Self::Joined => 10,
-            Self::Drop(reason) => 11 + reason as usize,
+            Self::Reordered => 11,
+            Self::Drop(reason) => 12 + reason as usize,
         }
     }
 }
@@ -170,6 +173,8 @@ pub struct Counters {
     pub joined: u64,
     /// How often a frame was postponed because the device was full.
     pub waited: u64,
+    /// Frames that its device took while earlier ones were postponed.
+    pub reordered: u64,
     /// Frames that its device sent by another queue than the previous frame of the same flow, TCP and UDP.
     pub queue_changes: u64,
     /// Lost frames by reason, without zeros.
@@ -191,6 +196,7 @@ impl Counters {
             table_full: of(Event::TableFull),
             joined: of(Event::Joined),
             waited: of(Event::Waited),
+            reordered: of(Event::Reordered),
             queue_changes: of(Event::QueueChanged),
             drops: Reason::ALL
                 .into_iter()
@@ -217,12 +223,14 @@ mod tests {
         for cell in &cells {
             cell.add(Event::RxFrames, 2);
             cell.add(Event::Waited, 1);
+            cell.add(Event::Reordered, 3);
             for (n, reason) in Reason::ALL.into_iter().enumerate() {
                 cell.add(Event::Drop(reason), n as u64 + 1);
             }
         }
         let sum = Counters::sum(&cells.iter());
         assert_eq!((sum.rx_frames, sum.waited, sum.tx_frames), (4, 2, 0));
+        assert_eq!(sum.reordered, 6);
         let each: Vec<_> = (1..=Reason::ALL.len() as u64).map(|n| 2 * n).collect();
         let seen: Vec<_> = sum.drops.iter().map(|(_, count)| *count).collect();
         assert_eq!(seen, each);

@@ -25,6 +25,14 @@ pub(super) struct Waiting {
     stalled: bool,
 }
 
+impl Waiting {
+    /// The port took a frame; whether that one was submitted after a frame that was refused and waits.
+    fn accept(&mut self) -> bool {
+        self.stalled = false;
+        !self.frames.is_empty()
+    }
+}
+
 impl Work {
     /// Writes a frame after those that wait.
     pub(super) fn write(&mut self, port: usize, first: u16) {
@@ -56,7 +64,9 @@ impl Work {
 
     /// A port took a frame.
     pub(super) fn accepted(&mut self, port: usize) {
-        self.waiting[port].stalled = false;
+        if self.waiting[port].accept() {
+            self.count(port, Event::Reordered, 1);
+        }
     }
 
     /// A port takes frames again: writes the waiting ones in order.
@@ -103,5 +113,20 @@ impl Work {
         let since = held.filter_map(|port| port.since).min()?;
         let left = self.worker.shared.patience.saturating_sub(since.elapsed());
         Some(left.max(LEAST_WAIT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_is_taken_while_another_waits_has_overtaken_it() {
+        let mut waiting = Waiting::default();
+        assert!(!waiting.accept());
+        waiting.frames.push_back(7);
+        assert!(waiting.accept());
+        waiting.frames.clear();
+        assert!(!waiting.accept());
     }
 }
