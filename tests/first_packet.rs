@@ -190,7 +190,6 @@ fn it_is_in_samples_documents_and_reports() {
             }
         }
         let samples = std::fs::read_to_string(room.at(name).join("samples.jsonl")).unwrap();
-        // A disturbed block is measured again as a whole.
         let of_samples: BTreeSet<(u64, u64)> = samples
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -123,22 +123,12 @@ fn a_window_that_a_worker_missed_is_measured_again() {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
         let missed = |s: &&Value| s["outcome"]["measured"]["missed_windows"].as_u64() > Some(0);
-        let sample = samples.iter().find(missed).expect("a window was missed");
-        // A block that was measured again as a whole, since the machine was disturbed, says nothing of the attempt before.
-        let attempt = |of: &Value| of["attempt"].as_u64();
-        let of_block = |of: &&Value| of["block"] == sample["block"];
-        let is_counted = samples
-            .iter()
-            .filter(of_block)
-            .all(|of| attempt(of) <= attempt(sample));
+        assert!(samples.iter().any(|s| missed(&s)), "a window was missed");
         let warnings = report["warnings"].as_array().unwrap();
         let warning = warnings.iter().find(|w| w["code"] == "missed_windows");
-        assert_eq!(warning.is_some(), is_counted, "{warnings:#?}");
-        if let Some(warning) = warning {
-            let message = warning["message"].as_str().unwrap();
-            assert!(message.contains("measured again"), "{message}");
-            tell(message);
-        }
+        let message = warning.unwrap()["message"].as_str().unwrap();
+        assert!(message.contains("measured again"), "{message}");
+        tell(message);
     });
 }
 

@@ -18,7 +18,7 @@ use super::{
 pub struct Sample {
     /// Block, from 0. The unit of pairing.
     pub block: u32,
-    /// 0, or how often this block was repeated before (steal above its limit).
+    /// 0, or how often this block was begun before: by a run that was interrupted, or by older versions where there was steal.
     pub attempt: u32,
     /// Index of the cell in the run's list.
     pub cell: usize,
@@ -127,8 +127,9 @@ pub struct Measurement {
     /// Flows of which nothing arrived in the window; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_flows: Option<u32>,
-    /// Windows before this one that the machine missed: an end or the controller had no CPU when they opened or closed,
-    /// or nothing arrived while other processes used a CPU for half of the window.
+    /// Windows before this one that were taken again. The machine missed them: an end or the controller had no CPU when they opened
+    /// or closed, or nothing arrived while other processes used a CPU for half of the window. Or the hypervisor or other processes
+    /// used the machine in them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed_windows: u32,
     /// What forwarded, if the path can be built in more than one way.

@@ -9,7 +9,7 @@ use crate::model::{CellReport, CpuAccounting, CpuTolerance, Measurement, RunSumm
 
 /// Foreign CPU above this share of the machine gets a warning.
 const FOREIGN: f64 = 0.02;
-/// Steal above this share of the machine gets a warning, and repeats its block.
+/// Steal above this share of the machine gets a warning.
 const STEAL: f64 = 0.01;
 /// Processes started by others, per second, above which their CPU time may be missed.
 const FORKS_PER_S: f64 = 20.0;
@@ -141,8 +141,8 @@ pub(super) fn missed_windows(samples: &[&Sample]) -> Option<String> {
         .sum();
     (missed > 0).then(|| {
         format!(
-            "{} measured again: there was no CPU for hopyard when they opened or closed, or nothing arrived while \
-             others had a CPU for half of them. A quieter machine or a longer --window spares that.",
+            "{} measured again: the hypervisor or other processes used the machine in them, there was no CPU for hopyard when they \
+             opened or closed, or nothing arrived while others had a CPU for half of them. A quieter machine spares that.",
             match missed {
                 1 => "1 window was".to_owned(),
                 some => format!("{some} windows were"),

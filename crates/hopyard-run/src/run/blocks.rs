@@ -18,10 +18,6 @@ use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample, Setting};
 use crate::store::{End, Record};
 use crate::units::ns;
 
-/// A block with more steal than this share is measured once more (docs/method.md, "Blocks").
-const STEAL: f64 = 0.01;
-/// How often a block may be measured in total.
-const ATTEMPTS: u32 = 2;
 /// A cell whose first samples all failed is given up after this many.
 const HOPELESS: u32 = 3;
 
@@ -38,39 +34,6 @@ pub(super) struct Blocks<'a> {
     failures: Vec<Option<u32>>,
     /// What the idle machine uses, by the most precise reading so far: steal hides it in some blocks.
     quiet: Option<QuietCores>,
-}
-
-/// The state of a block.
-#[derive(Default)]
-struct Visited {
-    /// Cells visited so far.
-    done: usize,
-    /// Steal during single windows, and their total length. Turns check steal themselves.
-    steal_ns: f64,
-    time_ns: f64,
-    /// A cell failed that is not given up yet.
-    failed: bool,
-}
-
-impl Visited {
-    fn take_in(&mut self, outcome: &Result<Measurement, String>, is_single: bool) {
-        self.done += 1;
-        if let Ok(measured) = outcome
-            && is_single
-        {
-            self.steal_ns += measured.cpu.steal_ns;
-            self.time_ns += measured.cpu.elapsed_ns * f64::from(measured.cpu.cpus);
-        }
-    }
-
-    /// The hypervisor's share of single windows.
-    fn steal(&self) -> f64 {
-        if self.time_ns > 0.0 {
-            self.steal_ns / self.time_ns
-        } else {
-            0.0
-        }
-    }
 }
 
 /// The measurement of a cell, or the cause of its failure.
@@ -137,7 +100,12 @@ impl<'a> Blocks<'a> {
             if self.next_block_is_too_late(block) {
                 return Ok(End::TimeLimit);
             }
-            match self.undisturbed(block, record, observer) {
+            let attempt = if block == self.first.0 {
+                self.first.1
+            } else {
+                0
+            };
+            match self.block(block, attempt, record, observer) {
                 Ok(()) => observer.compared(block + 1, &self.prepared.header, &|| {
                     assess::so_far(&self.prepared.header, &last_attempts(self.samples))
                 }),
@@ -148,34 +116,6 @@ impl<'a> Blocks<'a> {
         Ok(End::Complete)
     }
 
-    /// Measures a block, and once more if the hypervisor took too much of it. A failed cell is a finding, which a
-    /// second attempt must not hide, so such a block is not repeated.
-    fn undisturbed(
-        &mut self,
-        block: u32,
-        record: &mut dyn Record,
-        observer: &mut dyn Observer,
-    ) -> Result<(), Stop> {
-        let first = if block == self.first.0 {
-            self.first.1
-        } else {
-            0
-        };
-        for attempt in first..first + ATTEMPTS {
-            let visited = self.block(block, attempt, record, observer)?;
-            let steal = visited.steal();
-            if steal <= STEAL || visited.failed || attempt + 1 == first + ATTEMPTS {
-                break;
-            }
-            observer.note(&format!(
-                "the hypervisor took {:.1} % of the CPU time of block {}: measuring the block again",
-                steal * 100.0,
-                block + 1
-            ));
-        }
-        Ok(())
-    }
-
     /// Visits every cell once, in random order.
     fn block(
         &mut self,
@@ -183,7 +123,7 @@ impl<'a> Blocks<'a> {
         attempt: u32,
         record: &mut dyn Record,
         observer: &mut dyn Observer,
-    ) -> Result<Visited, Stop> {
+    ) -> Result<(), Stop> {
         let mut order = order(self.prepared.header.seed, block, attempt);
         let groups = ordered(self.prepared.groups.clone(), &mut order);
         let of: usize = groups.iter().map(|group| group.cells.len()).sum();
@@ -195,7 +135,7 @@ impl<'a> Blocks<'a> {
         let read = self.prepared.sampler.quiet_cores().map_err(stop)?;
         let quiet = self.quiet.map_or(read, |known| known.closer(read));
         self.quiet = Some(quiet);
-        let mut visited = Visited::default();
+        let mut done = 0;
         let mut labs = Labs::default();
         for (at, (group, rounds)) in groups.iter().enumerate() {
             if self.out_of_time() {
@@ -206,7 +146,7 @@ impl<'a> Blocks<'a> {
                 now = group.setting;
             }
             let first = self.cell(group.cells[0]);
-            observer.measuring(block, visited.done, of, first);
+            observer.measuring(block, done, of, first);
             let started = self.offset + self.began.elapsed();
             let outcomes = if group.takes_turns {
                 let rounds = Rounds {
@@ -220,13 +160,10 @@ impl<'a> Blocks<'a> {
             };
             let took = self.offset + self.began.elapsed() - started;
             for (cell, outcome) in outcomes {
-                visited.take_in(&outcome, !group.takes_turns);
+                done += 1;
                 let outcome = match outcome {
                     Ok(measurement) => Outcome::Measured(Box::new(measurement)),
-                    Err(cause) => {
-                        visited.failed |= !self.is_hopeless(cell);
-                        Outcome::Failed { cause }
-                    }
+                    Err(cause) => Outcome::Failed { cause },
                 };
                 let sample = Sample {
                     block,
@@ -246,7 +183,7 @@ impl<'a> Blocks<'a> {
                 }
             }
         }
-        Ok(visited)
+        Ok(())
     }
 
     /// Switches the host, if settings are compared.

@@ -8,6 +8,7 @@ use super::standing::{Place, Standing, attempt};
 use super::window_of;
 use crate::load::protocol::Timetable;
 use crate::measure::counts::receiver_and_sender;
+use crate::measure::disturbance::by_clocks;
 use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
 use crate::meter::{self, CpuReading, OwnProcesses, backlog};
 use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, LoadKind, Turn, takes_again};
@@ -20,11 +21,6 @@ const TAIL: Duration = Duration::from_millis(2);
 /// Time in which both ends receive the order for their next turn and wake up.
 const LEAD: Duration = Duration::from_micros(1_500);
 
-/// More steal than this share of the machine disturbs a turn. It is less than the smallest step in which the kernel
-/// reports steal.
-const STEAL: f64 = 0.01;
-/// More use by other processes than this share of the machine disturbs a turn.
-const FOREIGN: f64 = 0.02;
 /// An edge that is read this much too late disturbs a turn, as a share of the window.
 const LATE: f64 = 0.05;
 
@@ -192,6 +188,7 @@ impl Standing<'_> {
             load if load.is_stream() => sender.sent,
             _ => Default::default(),
         };
+        let disturbance = disturbance(&cpu, late_ns, timetable.window_ns());
         let busy = |cpus: &[usize]| seen.closed.busy(&seen.opened, cpus);
         self.taken.push(Taken {
             turn: Turn {
@@ -200,7 +197,7 @@ impl Standing<'_> {
                 received: receiver.received,
                 sent,
                 cpu,
-                disturbance: disturbance(&cpu, late_ns, timetable.window_ns()),
+                disturbance,
             },
             latency: receiver.latency.clone(),
             first_packet: client.first_packet.clone(),
@@ -213,16 +210,8 @@ impl Standing<'_> {
 
 /// What disturbed the turn, if anything. It does not look at what the load counted.
 fn disturbance(cpu: &CpuUse, late_ns: u64, window_ns: u64) -> Option<Disturbance> {
-    let machine_ns = cpu.elapsed_ns * f64::from(cpu.cpus);
-    if cpu.steal_ns > STEAL * machine_ns {
-        Some(Disturbance::Steal)
-    } else if cpu.foreign_ns > FOREIGN * machine_ns {
-        Some(Disturbance::Foreign)
-    } else if float(late_ns) > LATE * float(window_ns) {
-        Some(Disturbance::Late)
-    } else {
-        None
-    }
+    let is_late = float(late_ns) > LATE * float(window_ns);
+    by_clocks(cpu).or(is_late.then_some(Disturbance::Late))
 }
 
 #[cfg(test)]
