@@ -189,6 +189,9 @@ impl Standing<'_> {
             _ => Default::default(),
         };
         let disturbance = disturbance(&cpu, late_ns, timetable.window_ns());
+        let before = self.taken.iter().map(|taken| taken.turn.disturbance);
+        let disturbance =
+            disturbance.filter(|by| *by != Disturbance::Late || !makes_itself_late(before.clone()));
         let busy = |cpus: &[usize]| seen.closed.busy(&seen.opened, cpus);
         self.taken.push(Taken {
             turn: Turn {
@@ -206,6 +209,17 @@ impl Standing<'_> {
         });
         Ok(())
     }
+}
+
+/// Whether the first turns of a lab were mostly late, and for no other reason: then its own load fills the CPUs that read the edges,
+/// and being late says nothing about others.
+fn makes_itself_late(turns: impl Iterator<Item = Option<Disturbance>>) -> bool {
+    const FIRST: usize = 8;
+    let first: Vec<Option<Disturbance>> = turns.take(FIRST).collect();
+    let late = first.iter().flatten();
+    let late = late.filter(|by| **by == Disturbance::Late).count();
+    let disturbed = first.iter().flatten().count();
+    first.len() == FIRST && late > FIRST / 2 && late == disturbed
 }
 
 /// What disturbed the turn, if anything. It does not look at what the load counted.
@@ -256,6 +270,32 @@ mod tests {
         assert_eq!(of(0.6e6, 0.0, 0), Some(Disturbance::Steal));
         assert_eq!(of(0.0, 1.1e6, 0), Some(Disturbance::Foreign));
         assert_eq!(of(0.0, 0.0, 1_300_000), Some(Disturbance::Late));
+    }
+
+    #[test]
+    fn a_load_that_fills_the_cpus_is_late_by_itself() {
+        let late = Some(Disturbance::Late);
+        let of = |signs: &[Option<Disturbance>]| makes_itself_late(signs.iter().copied());
+        assert!(of(&[late, late, None, late, late, None, late, late]));
+        // What comes later does not matter: nothing is late any more, by this rule.
+        let mut long = vec![late; 8];
+        long.extend([None; 100]);
+        assert!(of(&long));
+        assert!(!of(&[late; 7]));
+        assert!(!of(&[late, late, None, late, None, None, late, None]));
+        assert!(!of(&[
+            late,
+            late,
+            Some(Disturbance::Steal),
+            late,
+            late,
+            late,
+            late,
+            late
+        ]));
+        let mut seldom = vec![None; 8];
+        seldom.extend([late; 100]);
+        assert!(!of(&seldom));
     }
 
     proptest! {
