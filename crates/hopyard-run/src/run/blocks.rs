@@ -1,5 +1,6 @@
 //! The blocks of a run: every cell once, in random order, each sample stored at once.
 
+mod alike;
 mod enough;
 mod order;
 mod time;
@@ -279,19 +280,30 @@ impl<'a> Blocks<'a> {
         outcome: Result<Measurement, measure::Error>,
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, Stop> {
-        match outcome {
-            Ok(measurement) => {
-                self.failures[index] = None;
-                Ok(Ok(measurement))
-            }
-            Err(error) if error.is_interrupt() => Err(stop(error)),
-            Err(error) => {
-                let cause = crate::chain(&error);
-                observer.failed(&self.prepared.header.cells[index].cell, &cause);
-                self.failures[index] = self.failures[index].map(|n| n + 1);
-                Ok(Err(cause))
-            }
-        }
+        let cause = match outcome {
+            Ok(measurement) => match self.unlike_others(index, &measurement) {
+                None => {
+                    self.failures[index] = None;
+                    return Ok(Ok(measurement));
+                }
+                Some(why) => why,
+            },
+            Err(error) if error.is_interrupt() => return Err(stop(error)),
+            Err(error) => crate::chain(&error),
+        };
+        observer.failed(&self.prepared.header.cells[index].cell, &cause);
+        self.failures[index] = self.failures[index].map(|n| n + 1);
+        Ok(Err(cause))
+    }
+
+    /// Why a measurement of a cell must not be added to those that it has.
+    fn unlike_others(&self, cell: usize, measured: &Measurement) -> Option<String> {
+        let mut own = self.samples.iter().filter(|sample| sample.cell == cell);
+        let first = own.find_map(|sample| match &sample.outcome {
+            Outcome::Measured(first) => Some(first),
+            Outcome::Failed { .. } => None,
+        });
+        alike::unlike(first?, measured)
     }
 
     /// Takes a profile besides a sample. If that fails, the sample counts nevertheless.

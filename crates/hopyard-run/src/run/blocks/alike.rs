@@ -1,0 +1,121 @@
+//! All samples of a cell are of the same thing: between two calls of a run that is continued, another kernel for guests may have
+//! come, a module for a switch, or another machine behind an endpoint's command.
+
+use crate::model::{EndpointUsed, Measurement};
+
+/// Why a sample is not one of those before it, as a sentence.
+pub(super) fn unlike(before: &Measurement, now: &Measurement) -> Option<String> {
+    let mut both = found(before).into_iter().zip(found(now));
+    let (before, now) = both.find(|(before, now)| before != now)?;
+    Some(format!(
+        "measured with {now}, but earlier samples of this cell with {before}: start a new run"
+    ))
+}
+
+/// What a sample was measured with.
+fn found(measured: &Measurement) -> [String; 4] {
+    let ends = measured.endpoints.as_ref();
+    let [client, server] = [ends.map(|e| &e.client), ends.map(|e| &e.server)];
+    [
+        or(measured.guest.as_ref(), "no guest"),
+        or(measured.datapath.as_ref(), "no switch"),
+        end("client", client),
+        end("server", server),
+    ]
+}
+
+fn or(thing: Option<impl ToString>, without: &str) -> String {
+    thing.map_or_else(|| without.to_owned(), |thing| thing.to_string())
+}
+
+fn end(role: &str, found: Option<&EndpointUsed>) -> String {
+    let Some(found) = found else {
+        return format!("the {role} of a lab");
+    };
+    let machine = found.machine.as_ref();
+    let cpus = machine.map_or(0, |machine| machine.cpus);
+    let model = machine.and_then(|machine| machine.cpu_model.as_deref());
+    format!(
+        "a {role} with Linux {} on {cpus} CPUs of {}",
+        found.kernel,
+        model.unwrap_or("an unknown kind")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Counted, CpuUse, Datapath, DatapathKind, GuestUsed, TickSplit, Turn};
+
+    const CPU: CpuUse = CpuUse {
+        elapsed_ns: 1.0,
+        cpus: 1,
+        busy_ns: 0.0,
+        steal_ns: 0.0,
+        workers_ns: None,
+        foreign_ns: 0.0,
+        controller_ns: 0.0,
+        baseline_ns: 0.0,
+        baseline_most_ns: None,
+        closure: 1.0,
+        split: TickSplit {
+            user_ns: 0.0,
+            system_ns: 0.0,
+            irq_ns: 0.0,
+            softirq_ns: 0.0,
+        },
+        forks: 0,
+        is_partial: false,
+    };
+
+    fn measured() -> Measurement {
+        let turn = Turn {
+            round: 0,
+            window_ns: 1,
+            received: Counted::default(),
+            sent: Counted::default(),
+            cpu: CPU,
+            disturbance: None,
+        };
+        turn.measurement()
+    }
+
+    fn in_guest(kernel: &str, emulated: bool) -> Measurement {
+        let guest = Some(GuestUsed {
+            kernel: kernel.to_owned(),
+            cpus: 1,
+            emulated,
+        });
+        Measurement {
+            guest,
+            ..measured()
+        }
+    }
+
+    fn by_switch(kind: DatapathKind) -> Measurement {
+        let datapath = Some(Datapath {
+            switch: "Open vSwitch".to_owned(),
+            version: "3.1".to_owned(),
+            kind,
+            hook: None,
+        });
+        Measurement {
+            datapath,
+            ..measured()
+        }
+    }
+
+    #[test]
+    fn samples_of_two_kernels_or_two_switches_are_not_mixed() {
+        let old = in_guest("6.1", true);
+        assert_eq!(unlike(&old, &in_guest("6.1", true)), None);
+        assert_eq!(unlike(&measured(), &measured()), None);
+        let said = unlike(&old, &in_guest("6.12", true)).unwrap();
+        assert!(said.contains("6.1,") && said.contains("6.12"), "{said}");
+        assert!(unlike(&old, &in_guest("6.1", false)).is_some());
+        let [kernel, program] = [DatapathKind::Kernel, DatapathKind::Userspace].map(by_switch);
+        assert_eq!(unlike(&kernel, &kernel), None);
+        let said = unlike(&kernel, &program).unwrap();
+        assert!(said.contains("userspace datapath"), "{said}");
+    }
+}
