@@ -68,16 +68,27 @@ impl Environment {
     /// The first fact that differs between the two machines or kernels: its name, its value here, its value in `other`.
     #[must_use]
     pub fn differs_from(&self, other: &Self) -> Option<(&'static str, String, String)> {
-        let facts = |env: &Self| {
+        // Of some twenty, those that the other has not.
+        let mitigations = |env: &Self, other: &Self| {
+            let own = env.mitigations.iter();
+            let own = own.filter(|(what, state)| other.mitigations.get(*what) != Some(*state));
+            let own: Vec<String> = own
+                .map(|(what, state)| format!("{what}: {state}"))
+                .collect();
+            own.join("; ")
+        };
+        let facts = |env: &Self, other: &Self| {
             [
                 ("host", env.hostname.clone()),
                 ("kernel", env.kernel_release.clone()),
                 ("kernel build", env.kernel_version.clone()),
                 ("CPU", env.cpu_model.clone()),
                 ("machine", format!("{} CPUs", env.cpus)),
+                ("mitigations", mitigations(env, other)),
+                ("CPU accounting", format!("{:?}", env.cpu_accounting)),
             ]
         };
-        let both = facts(self).into_iter().zip(facts(other));
+        let both = facts(self, other).into_iter().zip(facts(other, self));
         let mut unlike = both.filter(|(here, there)| here != there);
         unlike
             .next()
