@@ -25,6 +25,8 @@ pub(super) struct Progress {
     blocks: Option<Blocks>,
     block: Duration,
     began: Instant,
+    /// The block that this call began with.
+    first: Option<u32>,
     /// Time after which measuring ends.
     limit: Option<Duration>,
 }
@@ -36,6 +38,7 @@ impl Progress {
             blocks: None,
             block: Duration::ZERO,
             began: Instant::now(),
+            first: None,
             limit: None,
         }
     }
@@ -51,8 +54,10 @@ impl Progress {
     fn left(&self, block: u32, done: usize, of: usize) -> Duration {
         let min = self.blocks.map_or(1, |b| b.min).max(block + 1);
         let passed = f64::from(block) + count(done) / count(of.max(1));
-        let per_block = if passed > 0.5 {
-            self.began.elapsed().as_secs_f64() / passed
+        // A run that is continued has blocks that an earlier call measured.
+        let own = passed - f64::from(self.first.unwrap_or(block));
+        let per_block = if own > 0.5 {
+            self.began.elapsed().as_secs_f64() / own
         } else {
             self.block.as_secs_f64()
         };
@@ -107,6 +112,7 @@ impl Observer for Progress {
     }
 
     fn measuring(&mut self, block: u32, done: usize, of: usize, cell: &Cell) {
+        self.first.get_or_insert(block);
         let left = self.left(block, done, of);
         let Some(bar) = &self.bar else { return };
         let min = self.blocks.map_or(1, |b| b.min);

@@ -50,7 +50,8 @@ impl Blocks<'_> {
                 "1000 % or more".to_owned()
             }
         };
-        let spent = self.began.elapsed();
+        // An earlier call may have measured some of the blocks.
+        let spent = self.offset + self.began.elapsed();
         let factor = (median.ln_1p() / wanted.ln_1p()).powi(2) - 1.0;
         let more = Duration::try_from_secs_f64(spent.as_secs_f64() * factor);
         let more = more.map_or_else(

@@ -104,7 +104,7 @@ impl Blocks<'_> {
 
     /// Whether the blocks that verdicts need take the whole time.
     fn is_short_of_time(&self) -> bool {
-        let wanted = self.prepared.block_estimate() * self.needed();
+        let wanted = self.prepared.block_estimate() * self.still_to_do(self.needed());
         self.prepared
             .time_limit()
             .is_some_and(|limit| wanted > limit)
@@ -121,12 +121,15 @@ impl Blocks<'_> {
             .time_limit()
             .unwrap_or_default()
             .mul_f64(OF_LIMIT);
-        let most = self.prepared.header.blocks_max;
-        blocks_within(
-            limit,
-            self.prepared.leanest_block(),
-            needed..=most.max(needed),
-        )
+        let most = self.prepared.header.blocks_max.max(needed);
+        let bounds = self.still_to_do(needed)..=self.still_to_do(most);
+        self.first.0 + blocks_within(limit, self.prepared.leanest_block(), bounds)
+    }
+
+    /// How many of the first blocks are still to be measured. The time limit counts from now: blocks that an earlier call measured
+    /// take none of it.
+    fn still_to_do(&self, blocks: u32) -> u32 {
+        blocks.saturating_sub(self.first.0)
     }
 
     /// The number of blocks that verdicts need, if as many were asked for.
