@@ -131,17 +131,23 @@ fn same_endpoints(
             "it has no path between endpoints of its own: leave out --client and --server"
                 .to_owned(),
         ),
-        (Some(then), _) => {
-            let address = then.server_address;
-            let address = address.map_or_else(String::new, |ip| format!(" --server-address {ip}"));
-            Err(format!(
-                "it measures between two endpoints, and hopyard runs no command that it only finds in a run's \
-                 directory: if you trust them, give the commands that the run was started with, --client {:?} \
-                 --server {:?}{address}",
-                then.client, then.server
-            ))
-        }
+        (Some(then), _) => Err(format!(
+            "it measures between two endpoints, and hopyard runs no command that it only finds in a run's directory: if you trust \
+             them, give the commands that the run was started with, {}",
+            asked_by(then)
+        )),
     }
+}
+
+/// The options that name these endpoints.
+fn asked_by(asked: &EndpointsAsked) -> String {
+    let (client, server) = (&asked.client, &asked.server);
+    if let Some([card, far]) = &asked.cards {
+        return format!("--uplink {card} --far {server:?} --far-uplink {far}");
+    }
+    let address = asked.server_address;
+    let address = address.map_or_else(String::new, |ip| format!(" --server-address {ip}"));
+    format!("--client {client:?} --server {server:?}{address}")
 }
 
 /// Cells of the run that can no longer be built.
