@@ -30,9 +30,14 @@ impl Writer {
             file: directory.to_owned(),
             source,
         })?;
-        write_json(&directory.join(HEADER), header, bounded::write)?;
-        let samples = new_file(&directory.join(SAMPLES))?;
+        // The file of samples first: of two programs with the same directory only one succeeds.
+        let file = directory.join(SAMPLES);
+        let samples = new_file(&file)?;
         lock(directory, &samples)?;
+        write_json(&directory.join(HEADER), header, bounded::write).inspect_err(|_| {
+            // The error of the header is the one to report.
+            let _ = fs::remove_file(&file);
+        })?;
         Ok(Self {
             directory: directory.to_owned(),
             samples,
