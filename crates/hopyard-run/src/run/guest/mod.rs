@@ -23,6 +23,8 @@ use crate::store::{self, End, Header, Known, Record, Run, Writer, check_header, 
 const PREPARING: Duration = Duration::from_secs(300);
 /// Time besides a sample: labs come and go, and an emulated CPU is slow.
 const AROUND: Duration = Duration::from_secs(60);
+/// How many times longer a block takes where each turn is disturbed and taken again.
+const DISTURBED: u32 = 3;
 
 /// The guest's activity after it prepared the plan, in error messages.
 const DOING: &str = "measure";
@@ -318,6 +320,8 @@ impl Keeper {
                         max: header.blocks_max,
                     };
                     let block = Duration::from_millis(block_ms).min(LONGEST_BLOCK);
+                    // Nothing is heard of cells that take turns before all their turns are over.
+                    listener.patience = listener.patience.max(AROUND + block * DISTURBED);
                     observer.planned(header.cells.len(), blocks, block);
                 }
                 Said::Measuring {
