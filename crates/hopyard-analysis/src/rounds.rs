@@ -23,6 +23,26 @@ pub(super) fn pair(
     Some((ratio.map_or(own, |log| base * log.exp()), base))
 }
 
+/// The values of two cells in each block that has both. Of cells that took turns the first one's value is the second one's times the
+/// ratio of their rounds.
+#[must_use]
+pub fn paired(
+    header: &Header,
+    samples: &[&Sample],
+    [one, other]: [usize; 2],
+    quantity: &Quantity,
+) -> BTreeMap<u32, (f64, f64)> {
+    let how = (header.cells[one].cell.load, header.cpu_tolerance());
+    let of = |cell: usize, block: u32| of_block(samples, cell, block);
+    let own = samples.iter().filter(|sample| sample.cell == one);
+    let blocks: BTreeSet<u32> = own.map(|sample| sample.block).collect();
+    let in_block = |block: u32| pair(of(one, block)?, of(other, block)?, quantity, how);
+    let both = blocks
+        .into_iter()
+        .filter_map(|block| Some((block, in_block(block)?)));
+    both.collect()
+}
+
 /// The location of ln(one/other) over the rounds in which both had a turn; `None` if most turns have no such value.
 fn log_ratio(
     one: &Measurement,

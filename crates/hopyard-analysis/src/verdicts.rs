@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::base::base_of;
-use super::cells::of_block;
 use super::gate::{Guarded, Ruling};
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
@@ -47,7 +46,7 @@ pub(super) fn fill(
         .map(|(at, contrast)| (Place::Contrast(at), contrast.base.clone(), contrast.cells));
     let mut places = Vec::new();
     let mut table = Vec::new();
-    // Comparisons that a gate cannot rule on: the figure is known in too few blocks.
+    // Comparisons that a gate cannot rule on: the figure is known in too few blocks, or the path could not be built.
     let mut missing = 0;
     for (place, name, (one, other)) in with_base.chain(beside) {
         let Cell { load, axes, .. } = &header.cells[one].cell;
@@ -58,7 +57,9 @@ pub(super) fn fill(
                 table.push(comparison);
             } else if is_guarded(place, quantity, *load)
                 && decides_width(quantity.name, *load, axes)
-                && [one, other].iter().all(|cell| is_measured(samples, *cell))
+                && [one, other]
+                    .iter()
+                    .all(|cell| should_have_figures(header, samples, *cell))
             {
                 missing += 1;
             }
@@ -113,9 +114,11 @@ pub(super) fn fill(
     }
 }
 
-fn is_measured(samples: &[&Sample], cell: usize) -> bool {
+/// Whether the cell was measured, or could not be built. A failed one has an exit status of its own.
+fn should_have_figures(header: &Header, samples: &[&Sample], cell: usize) -> bool {
     let mut own = samples.iter().filter(|sample| sample.cell == cell);
-    own.any(|sample| matches!(sample.outcome, Outcome::Measured(_)))
+    let is_measured = own.any(|sample| matches!(sample.outcome, Outcome::Measured(_)));
+    is_measured || header.cells[cell].unsupported.is_some()
 }
 
 /// Does a gate rule on such a comparison?
@@ -153,22 +156,11 @@ pub(super) fn verdict_of(judged: &Judged, quick_look: bool) -> Option<Verdict> {
 pub(super) fn paired(
     header: &Header,
     samples: &[&Sample],
-    [one, other]: [usize; 2],
+    cells: [usize; 2],
     quantity: &Quantity,
 ) -> (Vec<f64>, Vec<f64>) {
-    let how = (header.cells[one].cell.load, header.cpu_tolerance());
-    let of = |cell: usize, block: u32| of_block(samples, cell, block);
-    let mut blocks: Vec<u32> = samples
-        .iter()
-        .filter(|s| s.cell == one)
-        .map(|s| s.block)
-        .collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    blocks
-        .into_iter()
-        .filter_map(|block| rounds::pair(of(one, block)?, of(other, block)?, quantity, how))
-        .unzip()
+    let both = rounds::paired(header, samples, cells, quantity);
+    both.into_values().unzip()
 }
 
 /// The series behind the intervals, in the order of blocks: ln(cell/base) of each compared cell's main quantities; if

@@ -166,6 +166,19 @@ fn a_gate_has_not_passed_where_a_cost_is_unknown() {
 }
 
 #[test]
+fn a_gate_has_not_passed_where_a_path_could_not_be_built() {
+    let mut run = compared_over(10, 1.0);
+    run.header.fail_on = Some(0.2);
+    let known = assess(&run).gate.unwrap();
+    run.header.cells[1].unsupported = Some("ovs-vswitchd did not start".to_owned());
+    run.samples.retain(|sample| sample.cell == 0);
+    let gate = assess(&run).gate.unwrap();
+    assert!(gate.undecided && !gate.failed, "{gate:?}");
+    assert_eq!(gate.blind, gate.comparisons);
+    assert!(0 < gate.blind && gate.blind <= known.comparisons);
+}
+
+#[test]
 fn pairs_without_cpu_time_are_no_pairs() {
     let mut run = compared_over(10, 0.9);
     let verdict = |run: &Run, name: &str| {
