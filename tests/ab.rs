@@ -289,13 +289,21 @@ fn wrong_use_is_refused() {
         &["--fail-on", "3%", "--paths", "veth"],
         &["comparisons with a base, and the run has none"],
     );
+    refused(
+        &["--decide", "3%", "--blocks", "4"],
+        &["--decide needs verdicts", "at least 8 blocks"],
+    );
+    refused(
+        &["--decide", "3%", "--paths", "veth"],
+        &["--decide looks at comparisons with a base"],
+    );
 }
 
 /// Equal settings never fail a gate that lets half be lost; on a machine that sees less than that it is undecided. A base may be
 /// a path or the value of an axis.
 #[test]
 fn a_gate_in_a_run() {
-    let _alone = alone();
+    let _beside = beside();
     unharmed(|| {
         let room = Room::new();
         let how = ["--loads", "tcp_rr", "--blocks", "8", "--fail-on", "50%"];
@@ -338,7 +346,7 @@ fn a_gate_in_a_run() {
             "--loads",
             "tcp_rr",
         ];
-        let how = ["--window", "100ms", "--time-limit", "1s", "--fail-on", "3%"];
+        let how = ["--window", "100ms", "--time-limit", "2s", "--fail-on", "3%"];
         // A busy machine may not measure anything in so little time, which is another failure.
         let measured = (0..5).map(|nth| {
             let out = room.name(&format!("short-{nth}"));

@@ -180,17 +180,19 @@ pub fn check_base(header: &Header) -> Result<(), String> {
     }
 }
 
-/// Checks that a gate, if there is one, can decide anything.
+/// Checks that a run which is to decide something, for a gate or until differences are seen, can.
 ///
 /// # Errors
 /// It cannot: why, and what to do.
 pub fn check_gate(header: &Header) -> Result<(), String> {
-    if header.fail_on.is_none() {
-        return Ok(());
-    }
+    let option = match (header.fail_on, header.decide) {
+        (Some(_), _) => "--fail-on",
+        (None, Some(_)) => "--decide",
+        (None, None) => return Ok(()),
+    };
     if header.blocks_max < FOR_A_VERDICT {
         return Err(format!(
-            "--fail-on needs verdicts, which take at least {FOR_A_VERDICT} blocks, and the run has {} at most: give it more \
+            "{option} needs verdicts, which take at least {FOR_A_VERDICT} blocks, and the run has {} at most: give it more \
              by --blocks",
             header.blocks_max
         ));
@@ -198,9 +200,7 @@ pub fn check_gate(header: &Header) -> Result<(), String> {
     if (0..header.cells.len()).any(|index| base_of(header, index).is_some()) {
         return Ok(());
     }
-    Err(
-        "--fail-on looks at comparisons with a base, and the run has none: choose a --base that some cells are compared \
-         with"
-            .to_owned(),
-    )
+    Err(format!(
+        "{option} looks at comparisons with a base, and the run has none: choose a --base that some cells are compared with"
+    ))
 }
