@@ -3,12 +3,13 @@
 //! After a pair that failed both machines are asked whether they answer, since the cause of a failure says what broke, in
 //! words for people, and not which machine it was. Meanwhile they are still taken by their pair.
 
+mod command;
 mod probe;
 mod result;
 mod samples;
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
+use self::command::run_between;
 use self::probe::Probe;
 use self::result::Finding;
 pub(crate) use self::result::last_words;
@@ -78,31 +80,6 @@ impl Children {
             stopped: false,
         }
     }
-
-    fn command(&self, store: &Store, job: Job, directory: &Path) -> Command {
-        let plan = &store.fleet.plan;
-        let pair = store.fleet.pairs[job.place];
-        let [client, server] = pair.ends().map(|m| &plan.endpoints[usize::from(m)]);
-        let loads: Vec<&str> = plan.loads.iter().map(|load| load.name()).collect();
-        let mut command = Command::new(&self.program);
-        command
-            .args(["run", "--paths", "as-is", "--json"])
-            .arg(format!("--client={}", client.connect))
-            .arg(format!("--server={}", server.connect))
-            .args(["--loads", &loads.join(",")])
-            .args(["--window", &units::show_short_duration(plan.window())])
-            .args(["--warm-up", &units::show_short_duration(plan.warm_up())])
-            .args([
-                "--blocks",
-                &format!("{}..{}", plan.blocks_min, plan.blocks_max),
-            ])
-            .arg("--out")
-            .arg(directory.join("run"));
-        if let Some(address) = server.address {
-            command.args(["--server-address", &address.to_string()]);
-        }
-        command
-    }
 }
 
 /// Starts a process that leads a group of its own, which Ctrl-C at the terminal does not reach, and ends with this thread.
@@ -122,7 +99,10 @@ impl Engine for Children {
             let file = directory.join(name);
             File::create(&file).map_err(|e| Error::file("make", &file, e))
         };
-        let command = self.command(store, job, &directory);
+        let plan = &store.fleet.plan;
+        let ends = store.fleet.pairs[job.place].ends();
+        let ends = ends.map(|machine| &plan.endpoints[usize::from(machine)]);
+        let command = run_between(ends, plan, &self.program, &directory);
         let spawned = spawn(command, create(result::REPORT)?, create(result::SAID)?);
         let child = spawned.map_err(|source| Error::Internal {
             what: "start a process for a pair (with --at-once fewer run side by side)",
@@ -137,7 +117,7 @@ impl Engine for Children {
             began_ms: u64::try_from(now_ms).unwrap_or(0),
             child,
             phase: Phase::Measuring,
-            deadline: began + Duration::from_secs(store.fleet.plan.deadline_s),
+            deadline: began + Duration::from_secs(plan.deadline_s),
             is_terminated: false,
             found: Finding::default(),
             answers: [None, None],
