@@ -68,6 +68,9 @@ pub struct MatrixCell {
     pub base: String,
     /// The load.
     pub load: LoadKind,
+    /// Options of `hopyard run` that the matrix gives all cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
 }
 
 impl Matrix {
@@ -165,6 +168,7 @@ impl Matrix {
                             path: path.clone(),
                             base: self.base.clone(),
                             load: *load,
+                            options: self.options(),
                         });
                     }
                 }
@@ -173,36 +177,39 @@ impl Matrix {
         cells
     }
 
-    /// The words after `hopyard` that measure a cell, but for where its run goes.
-    fn words(&self, cell: &MatrixCell) -> Vec<String> {
-        let paths = format!("{},{}", cell.base, cell.path);
-        let mut words: Vec<String> = [
-            "run",
-            "--json",
-            "--paths",
-            &paths,
-            "--base",
-            &cell.base,
-            "--loads",
-            cell.load.name(),
-        ]
-        .map(str::to_owned)
-        .into();
-        let mut add = |flag: &str, value: Option<&String>| {
-            if let Some(value) = value {
-                words.extend([flag.to_owned(), value.clone()]);
-            }
-        };
-        add(
-            "--kernel",
-            Some(&cell.kernel).filter(|kernel| *kernel != OWN),
-        );
-        add("--window", self.window.as_ref());
-        add("--blocks", self.blocks.as_ref());
-        add("--time-limit", self.time_limit.as_ref());
+    /// How each cell is measured.
+    fn options(&self) -> Vec<String> {
+        let all = [
+            ("--window", &self.window),
+            ("--blocks", &self.blocks),
+            ("--time-limit", &self.time_limit),
+        ];
+        let given = all.into_iter().filter_map(|(flag, value)| {
+            let value = value.as_ref()?;
+            Some([flag.to_owned(), value.clone()])
+        });
+        given.flatten().collect()
+    }
+}
+
+impl MatrixCell {
+    /// The words after `hopyard` that measure it, but for where its run goes.
+    fn words(&self) -> Vec<String> {
+        let paths = format!("{},{}", self.base, self.path);
+        let load = self.load.name();
+        let fixed = [
+            "run", "--json", "--paths", &paths, "--base", &self.base, "--loads", load,
+        ];
+        let mut words: Vec<String> = fixed.map(str::to_owned).into();
+        if self.kernel != OWN {
+            words.extend(["--kernel".to_owned(), self.kernel.clone()]);
+        }
+        words.extend(self.options.iter().cloned());
         words
     }
+}
 
+impl Matrix {
     /// What hands the cells to Slurm, a line for each kind of machine.
     #[must_use]
     pub fn batches(&self, file: &Path, directory: &Path) -> Vec<String> {
@@ -261,11 +268,14 @@ mod tests {
         let cells = matrix.cells();
         assert_eq!(cells.len(), 16);
         assert!(cells.iter().enumerate().all(|(at, cell)| cell.number == at));
-        let words = matrix.words(&cells[7]).join(" ");
+        let words = cells[7].words().join(" ");
         assert_eq!(
             words,
             "run --json --paths veth,macvlan --base veth --loads tcp_stream --kernel /boot/vmlinuz-6.12 --window 1s"
         );
+        let other = of(&format!("{TEXT}window = \"2s\"")).unwrap();
+        let own = of(&format!("{TEXT}window = \"1s\"")).unwrap();
+        assert_ne!(other.cells(), own.cells(), "measured in another way");
         let batches = matrix.batches(Path::new("my matrix.toml"), Path::new("out"));
         assert_eq!(batches.len(), 2);
         assert!(

@@ -107,7 +107,7 @@ pub fn carry_out(
     }
     let mut command = Command::new(program);
     command
-        .args(matrix.words(cell))
+        .args(cell.words())
         .arg("--out")
         .arg(home.join("run"));
     let node = hostname();

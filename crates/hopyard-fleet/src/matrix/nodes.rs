@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hopyard_lab::Prefix;
@@ -17,6 +17,8 @@ use crate::error::{Error, Result};
 /// What a node runs: the run's directory is a temporary one there, and goes again. The run ends with the script's standard input
 /// at the latest: sshd sends no signal to what it started where the connection ends.
 const SCRIPT: &str = r#"d=$(mktemp -d) || exit 3; exec 3<&0; hopyard "$@" --out "$d/run" </dev/null 3<&- & p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; trap 'kill $w 2>/dev/null; rm -rf "$d"' EXIT; trap 'kill $p 2>/dev/null; wait $p' TERM INT HUP; wait $p; s=$?; exit $s"#;
+/// How often a node without work looks whether there is some again.
+const LOOK: Duration = Duration::from_millis(200);
 /// How long a login may take.
 const ANSWERS: Duration = Duration::from_secs(30);
 
@@ -41,20 +43,20 @@ pub fn over_nodes(
             )));
         }
     }
-    let mut left = VecDeque::new();
+    let mut todo = Todo::default();
     for cell in cells {
         // The matrix may have changed since, and then its numbers mean other cells.
         let earlier = cell::read(directory, cell.number)?;
         let is_measured = |o: &Outcome| o.cause.is_none() && o.cell == cell;
         if !earlier.as_ref().is_some_and(is_measured) {
-            left.push_back(cell);
+            todo.left.push_back(cell);
         }
     }
-    let left = Mutex::new(left);
+    let todo = Mutex::new(todo);
     let results: Vec<Result<bool>> = std::thread::scope(|scope| {
         let one = |node| {
-            let left = &left;
-            scope.spawn(move || of_node(matrix, node, left, directory, is_stopped))
+            let todo = &todo;
+            scope.spawn(move || of_node(matrix, node, todo, directory, is_stopped))
         };
         let threads: Vec<_> = nodes.iter().map(one).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<bool>>| {
@@ -73,11 +75,52 @@ pub fn over_nodes(
     Ok(lost)
 }
 
+/// Cells that nobody measures yet, and those that some node does.
+#[derive(Default)]
+struct Todo {
+    left: VecDeque<MatrixCell>,
+    measuring: Vec<MatrixCell>,
+}
+
+/// What a node does next.
+enum Next {
+    Cell(MatrixCell),
+    /// What others measure may come back, if their nodes are lost.
+    Wait,
+    None,
+}
+
+impl Todo {
+    fn next(&mut self, node: &Endpoint) -> Next {
+        let fits = |cell: &MatrixCell| cell.kind.is_none() || cell.kind == node.kind;
+        let at = self.left.iter().position(fits);
+        match at.and_then(|at| self.left.remove(at)) {
+            Some(cell) => {
+                self.measuring.push(cell.clone());
+                Next::Cell(cell)
+            }
+            None if self.measuring.iter().any(fits) => Next::Wait,
+            None => Next::None,
+        }
+    }
+
+    fn ended(&mut self, cell: MatrixCell, is_lost: bool) {
+        self.measuring.retain(|other| other.number != cell.number);
+        if is_lost {
+            self.left.push_front(cell);
+        }
+    }
+}
+
+fn lock(todo: &Mutex<Todo>) -> MutexGuard<'_, Todo> {
+    todo.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A node goes on after a cell that failed: the next one may be another kernel's. False if it was given up.
 fn of_node(
     matrix: &Matrix,
     node: &Endpoint,
-    left: &Mutex<VecDeque<MatrixCell>>,
+    todo: &Mutex<Todo>,
     directory: &Path,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<bool> {
@@ -86,13 +129,14 @@ fn of_node(
         .parse()
         .map_err(|e| Error::Wrong(format!("endpoint `{}`: {e}", node.name)))?;
     while !is_stopped() {
-        let next = {
-            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-            let fits = |cell: &MatrixCell| cell.kind.is_none() || cell.kind == node.kind;
-            let at = left.iter().position(fits);
-            at.and_then(|at| left.remove(at))
+        let cell = match lock(todo).next(node) {
+            Next::Cell(cell) => cell,
+            Next::Wait => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+            Next::None => break,
         };
-        let Some(cell) = next else { break };
         let home = directory.join("cells").join(cell.number.to_string());
         // ssh hands its words to a shell there, which would split and expand them once more.
         let mut words = vec![
@@ -101,7 +145,7 @@ fn of_node(
             SCRIPT.to_owned(),
             "hopyard".to_owned(),
         ];
-        words.extend(matrix.words(&cell));
+        words.extend(cell.words());
         let words: Vec<String> = match is_remote_shell(&prefix) {
             true => words
                 .iter()
@@ -118,11 +162,12 @@ fn of_node(
             &home,
             patience(matrix),
             is_stopped,
-        )?;
+        );
+        let outcome = outcome.inspect_err(|_| lock(todo).ended(cell.clone(), false))?;
         let is_silent = |o: &Outcome| o.kernel_release.is_none() && !answers(&prefix, is_stopped);
-        if outcome.as_ref().is_some_and(is_silent) {
-            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-            left.push_front(cell);
+        let is_lost = outcome.as_ref().is_some_and(is_silent);
+        lock(todo).ended(cell, is_lost);
+        if is_lost {
             return Ok(false);
         }
     }
@@ -150,4 +195,37 @@ fn is_remote_shell(prefix: &Prefix) -> bool {
     names
         .clone()
         .any(|name| matches!(name, "ssh" | "slogin" | "autossh"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::machines;
+
+    #[test]
+    fn what_a_lost_node_had_is_waited_for_by_its_kind() {
+        let matrix: Matrix = toml::from_str(
+            "base = 'veth'\npaths = ['bridge']\nloads = ['tcp_rr']\nkinds = ['a', 'b']",
+        )
+        .unwrap();
+        let mut nodes = machines(3);
+        for (node, kind) in nodes.iter_mut().zip(["a", "a", "b"]) {
+            node.kind = Some(kind.to_owned());
+        }
+        let mut todo = Todo::default();
+        todo.left.extend(matrix.cells());
+        let Next::Cell(cell) = todo.next(&nodes[0]) else {
+            panic!("there is one of kind a");
+        };
+        assert!(matches!(todo.next(&nodes[1]), Next::Wait));
+        let Next::Cell(other) = todo.next(&nodes[2]) else {
+            panic!("there is one of kind b");
+        };
+        todo.ended(other, false);
+        assert!(matches!(todo.next(&nodes[2]), Next::None));
+        todo.ended(cell.clone(), true);
+        assert!(matches!(todo.next(&nodes[1]), Next::Cell(again) if again == cell));
+        todo.ended(cell, false);
+        assert!(matches!(todo.next(&nodes[1]), Next::None));
+    }
 }
