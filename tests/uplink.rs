@@ -121,6 +121,31 @@ impl Site {
         Running::start(self.command(words)).wait_for_no_process(&BTreeSet::new())
     }
 
+    /// A run whose traffic flows, and goes on to.
+    fn with_traffic(&self) -> Running {
+        let long = ["--window", "20s", "--blocks", "2..2"];
+        let mut command =
+            self.command(&[&["--paths", "bridge", "--loads", "tcp_stream"], &long[..]].concat());
+        command.stdin(std::process::Stdio::null());
+        let running = Running::start(command);
+        until("traffic flows", PATIENCE, || {
+            let processes = running.processes();
+            processes
+                .iter()
+                .any(|p: &Process| p.is_worker() && has_traffic(p))
+        });
+        running
+    }
+
+    /// Kills a run. The far machine notices by itself, since its stdin ends, and is as it was.
+    fn kill(&self, running: Running, far_before: &str) {
+        running.signal(Signal::SIGKILL);
+        running.wait_for_no_process(&BTreeSet::new());
+        until("the far card is back", Duration::from_secs(20), || {
+            far_before == self.state(&self.there)
+        });
+    }
+
     fn clean(&self, ns: &NetNs) -> Said {
         ns.run(|| Running::start(hopyard(&["clean"])).wait())
             .unwrap()
@@ -227,40 +252,60 @@ fn after_sigkill_clean_puts_both_cards_back() {
     apart(|| {
         let site = Site::new();
         let before = [site.state(&site.here), site.state(&site.there)];
-        let mut command = site.command(&[
-            "--paths",
-            "bridge",
-            "--loads",
-            "tcp_stream",
-            "--window",
-            "20s",
-            "--blocks",
-            "2..2",
-        ]);
-        command.stdin(std::process::Stdio::null());
-        let running = Running::start(command);
-        until("traffic flows", PATIENCE, || {
-            running
-                .processes()
-                .iter()
-                .filter(|p: &&Process| p.is_worker() && has_traffic(p))
-                .count()
-                >= 1
-        });
+        let running = site.with_traffic();
         assert_ne!(before[0], site.state(&site.here));
         // Whoever has a lab with it keeps it.
         let said = site.clean(&site.here);
         said.exits(0);
         assert_ne!(before[0], site.state(&site.here), "{said}");
-        running.signal(Signal::SIGKILL);
-        running.wait_for_no_process(&BTreeSet::new());
-        // The far machine has noticed by itself: its stdin ended.
-        until("the far card is back", Duration::from_secs(20), || {
-            before[1] == site.state(&site.there)
-        });
+        site.kill(running, &before[1]);
         let said = site.clean(&site.here);
         said.exits(0).prints(&["the card of lab"]);
         assert_eq!(before[0], site.state(&site.here), "{said}");
+        assert!(!std::path::Path::new("/run/hopyard-cards").exists());
+    });
+}
+
+#[test]
+fn what_could_not_be_put_back_is_not_forgotten() {
+    apart(|| {
+        let site = Site::new();
+        let [before, far] = [site.state(&site.here), site.state(&site.there)];
+        let running = site.with_traffic();
+        site.kill(running, &far);
+        site.at(&site.here, "ip link add eth0 type veth peer name other0");
+        site.clean(&site.here)
+            .exits(1)
+            .says(&["another device has its name now", "`hopyard clean`"]);
+        assert!(!site.state(&site.here).contains("10.9.0.1"));
+        site.at(&site.here, "ip link del eth0");
+
+        let cards = std::fs::read_dir("/run/hopyard-cards").unwrap();
+        let card = cards.map(|entry| entry.unwrap().path()).next().unwrap();
+        let file = card.join("record.json");
+        let whole = std::fs::read(&file).unwrap();
+        let mut record: Value = serde_json::from_slice(&whole).unwrap();
+        // No IPv4 route has a prefix of 33 bits.
+        let routes = record["routes"].as_array_mut().unwrap();
+        routes.push(serde_json::json!([2, 33, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0]));
+        std::fs::write(&file, record.to_string()).unwrap();
+        for _ in 0..2 {
+            site.clean(&site.here).exits(1).says(&[
+                "put a route back",
+                "record.json",
+                "tries again",
+            ]);
+        }
+        assert_eq!(before, site.state(&site.here), "all the rest is back");
+        site.run(&[&["--paths", "bridge", "--loads", "tcp_rr"], &BRIEF[..]].concat())
+            .says(&[
+                "what it had before an earlier lab is not back",
+                "record.json",
+            ]);
+        assert_eq!(before, site.state(&site.here));
+        std::fs::write(&file, whole).unwrap();
+        site.clean(&site.here).exits(0).prints(&["the card of lab"]);
+        assert_eq!(before, site.state(&site.here));
         assert!(!std::path::Path::new("/run/hopyard-cards").exists());
     });
 }
@@ -304,7 +349,12 @@ fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_change
             "ip route del default; ip route add 10.79.0.0/16 nexthop via 10.9.0.2 nexthop via 10.8.0.2",
         );
         check(&["--paths", "bridge"], &["several next hops"]);
-        site.at(&site.here, "ip route del 10.79.0.0/16");
+        site.at(
+            &site.here,
+            "ip route del 10.79.0.0/16; ip nexthop add id 7 via 10.9.0.2 dev eth0; ip route add 10.79.0.0/16 nhid 7",
+        );
+        check(&["--paths", "bridge"], &["one of `ip nexthop`"]);
+        site.at(&site.here, "ip route del 10.79.0.0/16; ip nexthop del id 7");
         check(
             &["--paths", "bridge", "--set", "rps=on"],
             &["leave `rps` out"],

@@ -63,6 +63,7 @@ struct Record {
 pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32) -> Result<Card> {
     let home = Handle::here()?;
     check(&home, card)?;
+    check_is_back(&home, card)?;
     let config = home.device_config(card)?;
     let states = home.offloads(card)?;
     let offloads = Offload::ALL.into_iter().filter_map(|flag| {
@@ -146,9 +147,10 @@ fn check(home: &Handle, card: &str) -> Result<()> {
                 .to_owned(),
         );
     }
-    if home.devices_of_multipath_routes()?.contains(&link.index) {
+    if home.devices_of_routes_by_next_hops()?.contains(&link.index) {
         return refuse(
-            "a route with several next hops goes by it, which the kernel would not give back: remove that first".to_owned(),
+            "a route with several next hops, or with one of `ip nexthop`, goes by it, which could not be put back: remove that first"
+                .to_owned(),
         );
     }
     let mut uppers = home
@@ -167,6 +169,27 @@ fn check(home: &Handle, card: &str) -> Result<()> {
             "it has queueing disciplines that cannot be put back ({}): remove them first",
             qdiscs.join(", ")
         ));
+    }
+    Ok(())
+}
+
+/// What an earlier lab could not put back would be forgotten if the card went to another one.
+fn check_is_back(home: &Handle, card: &str) -> Result<()> {
+    let here = home.ns().inode()?;
+    for lab in HOME.names()? {
+        let file = HOME.directory(&lab).join(RECORD);
+        // Another program may just be removing it.
+        let record = bounded::read(&file).ok();
+        let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+        if record.is_some_and(|record| record.card == card && record.home == here) {
+            return Err(Error::Cable(Cable::Card {
+                card: card.to_owned(),
+                why: format!(
+                    "what it had before an earlier lab is not back, see {}: run `hopyard clean` first",
+                    file.display()
+                ),
+            }));
+        }
     }
     Ok(())
 }
@@ -223,18 +246,11 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
         }));
     }
     let namespace = directory.join(NAMESPACE);
-    let mut problems = Vec::new();
-    if home.link(&record.card).is_err() {
+    if namespace.exists() {
         let lab = Handle::new(&NetNs::open(&namespace)?)?;
-        // Killed between the move and the new name, it has the old one there.
-        if lab.link(&record.within).is_ok() {
-            lab.set_down(&record.within)?;
-            if record.within != record.card {
-                lab.rename(&record.within, &record.card)?;
-            }
-        }
-        lab.move_to(&record.card, home.ns())?;
+        bring_home(&record, &lab, &home)?;
     }
+    let mut problems = Vec::new();
     for flag in Offload::ALL {
         if let Some(on) = record.offloads.get(flag.name()) {
             let set = home.set_offload(&record.card, flag, *on);
@@ -257,8 +273,41 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
     if namespace.exists() {
         hopyard_net::unbind(&namespace)?;
     }
-    HOME.remove_files(lab)?;
+    if problems.is_empty() {
+        HOME.remove_files(lab)?;
+    } else {
+        problems.push(format!(
+            "what `{}` had is in {}: `hopyard clean` tries again; set it by hand and remove that directory if it cannot",
+            record.card,
+            file.display()
+        ));
+    }
     Ok(problems)
+}
+
+/// Moves the card out of the lab, if it is there.
+fn bring_home(record: &Record, lab: &Handle, home: &Handle) -> Result<()> {
+    let card = &record.card;
+    let is_at_home = home.link(card).is_ok();
+    // Killed between the move and the new name, it has the old one there.
+    let has_its_name_there = lab.link(&record.within).is_ok();
+    if !has_its_name_there && (is_at_home || lab.link(card).is_err()) {
+        return Ok(());
+    }
+    if is_at_home {
+        return Err(Error::Cable(Cable::Card {
+            card: card.clone(),
+            why: "another device has its name now: rename that, then run `hopyard clean`"
+                .to_owned(),
+        }));
+    }
+    if has_its_name_there {
+        lab.set_down(&record.within)?;
+        if record.within != *card {
+            lab.rename(&record.within, card)?;
+        }
+    }
+    Ok(lab.move_to(card, home.ns())?)
 }
 
 impl Part for Card {

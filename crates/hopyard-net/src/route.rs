@@ -10,7 +10,7 @@ use netlink_packet_route::route::{
 };
 
 use crate::address::{
-    RTA_GATEWAY, RTA_MULTIPATH, RTA_OIF, RTMSG, check_prefix, family, ip_at, next_hops,
+    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTMSG, check_prefix, family, ip_at, next_hops,
 };
 use crate::attrs::{attribute, attributes, u32_at};
 use crate::error::Result;
@@ -139,13 +139,14 @@ impl Handle {
         self.devices_of(|reply| of_default(reply).then(|| devices(reply)))
     }
 
-    /// The devices of all routes with several next hops.
+    /// The devices of all routes with several next hops, or with a next hop that is an object of its own (`ip nexthop`).
     ///
     /// # Errors
     /// As [`Self::routes`].
-    pub fn devices_of_multipath_routes(&self) -> Result<Vec<u32>> {
-        let has_several = |reply: &[u8]| attribute(reply, RTMSG, RTA_MULTIPATH).is_some();
-        self.devices_of(|reply| has_several(reply).then(|| devices(reply)))
+    pub fn devices_of_routes_by_next_hops(&self) -> Result<Vec<u32>> {
+        let has = |reply: &[u8], kind| attribute(reply, RTMSG, kind).is_some();
+        let is_one = |reply: &[u8]| has(reply, RTA_MULTIPATH) || has(reply, RTA_NH_ID);
+        self.devices_of(|reply| is_one(reply).then(|| devices(reply)))
     }
 
     fn devices_of(&self, found: impl Fn(&[u8]) -> Option<Vec<u32>>) -> Result<Vec<u32>> {
