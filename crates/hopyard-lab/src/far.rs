@@ -5,10 +5,10 @@
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hopyard_net::{Handle, LinkKind, NewLink};
 use serde::{Deserialize, Serialize};
@@ -21,11 +21,14 @@ use super::topology::{Addresses, Endpoint, Subnet, host, role};
 use super::wire::{FAR_END, UPLINK};
 use super::{Builder, Error, LabId, Result};
 use crate::bounded::lines_as_they_come;
+use crate::load::remote;
 use crate::model::Hop;
 
 /// Nothing came for so long: whoever asked is gone.
 const SILENCE: Duration = Duration::from_secs(15);
 const BEAT: Duration = Duration::from_secs(3);
+/// How often to look whether the user wants an end.
+const LOOK: Duration = Duration::from_millis(100);
 /// For a login, and a card that needs some seconds to come up.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// A line from elsewhere.
@@ -126,14 +129,17 @@ pub fn serve(card: &str) -> Result<()> {
             }
         }
     }
-    let Some((card, _)) = &mut stands else {
+    let Some((taken, _)) = &mut stands else {
         return Ok(());
     };
-    let undone = card.undo();
-    for problem in &undone.problems {
-        crate::note(format_args!("{problem}"));
+    let undone = taken.undo();
+    if undone.problems.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::Cable(Cable::Card {
+        card: card.to_owned(),
+        why: undone.problems.join("; "),
+    }))
 }
 
 fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
@@ -209,15 +215,15 @@ impl FarMachine {
             return Err(failed("it has no pipes".to_owned()));
         };
         let text = serde_json::to_string(order).map_err(|e| failed(e.to_string()))?;
-        let written = writeln!(to, "{text}");
-        let heard = written.map_err(|e| e.to_string()).and_then(|()| {
-            lines_as_they_come(from, LONGEST_LINE)
-                .recv_timeout(PATIENCE)
-                .map_err(|_| {
-                    "`hopyard far` said nothing: is hopyard in PATH there, and are you root?"
-                        .to_owned()
-                })
-        });
+        let heard = match writeln!(to, "{text}") {
+            Ok(()) => answer(&lines_as_they_come(from, LONGEST_LINE)),
+            Err(error) => Err(error.to_string()),
+        };
+        if crate::signals::interrupted() {
+            drop(to);
+            end(&mut child);
+            return Err(Error::Worker(remote::Error::Interrupted));
+        }
         let made = heard.and_then(|line| {
             serde_json::from_str::<Made>(&line).map_err(|_| {
                 format!(
@@ -250,6 +256,19 @@ impl FarMachine {
     }
 }
 
+/// The first line from there. An interruption ends the wait: the card of this machine is in the lab already.
+fn answer(lines: &Receiver<String>) -> std::result::Result<String, String> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline && !crate::signals::interrupted() {
+        match lines.recv_timeout(LOOK) {
+            Ok(line) => return Ok(line),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Err("`hopyard far` said nothing: is hopyard in PATH there, and are you root?".to_owned())
+}
+
 /// Says every now and then that we live, until the channel ends.
 fn beat(mut to: ChildStdin) -> (Sender<()>, JoinHandle<()>) {
     let (end, ended) = channel();
@@ -264,18 +283,19 @@ fn beat(mut to: ChildStdin) -> (Sender<()>, JoinHandle<()>) {
     (end, thread)
 }
 
-/// Waits for its end, and makes it end where it does not.
-fn end(child: &mut Child) {
-    let deadline = std::time::Instant::now() + SILENCE;
-    while std::time::Instant::now() < deadline {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
+/// Waits for its end, and makes it end where it does not. How it ended by itself.
+fn end(child: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + SILENCE;
+    while Instant::now() < deadline {
+        match child.try_wait() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+            ended => return ended.ok().flatten(),
         }
-        std::thread::sleep(Duration::from_millis(10));
     }
     // It may have gone just now.
     let _killed = child.kill();
     let _waited = child.wait();
+    None
 }
 
 impl Part for FarMachine {
@@ -286,8 +306,16 @@ impl Part for FarMachine {
             // Its pipe closes with it.
             let _joined = thread.join();
         }
-        end(&mut self.child);
-        Undone::default()
+        match end(&mut self.child) {
+            Some(status) if status.success() => Undone::default(),
+            _ => Undone {
+                removed: None,
+                problems: vec![
+                    "the far machine did not confirm that it restored its card: run `hopyard clean` there"
+                        .to_owned(),
+                ],
+            },
+        }
     }
 }
 
