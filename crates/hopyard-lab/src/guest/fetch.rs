@@ -64,13 +64,22 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
     Kernel::open(&image, Some(&directory))
 }
 
-/// Gives a directory its name, in the place of what was fetched before.
+/// Gives a directory its name, in the place of what was fetched before. That is moved aside and removed last: guests may boot from
+/// there at any time, and removing a kernel takes a while.
 fn take_place(directory: &Path, name: &Path) -> std::io::Result<()> {
-    match fs::remove_dir_all(name) {
+    let before = directory.with_extension("before");
+    match fs::rename(name, &before) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    fs::rename(directory, name)
+    fs::rename(directory, name).inspect_err(|_| {
+        // The error is the one to report.
+        let _ = fs::rename(&before, name);
+    })?;
+    match fs::remove_dir_all(&before) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The kernels that were fetched below a directory, the newest first.
@@ -333,6 +342,20 @@ fn first_with(directory: &Path, part: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_fetched_takes_the_place_of_what_was_there() {
+        let home = tempfile::tempdir().unwrap();
+        let name = home.path().join("6.1");
+        for text in ["first", "second"] {
+            let unpacked = home.path().join("unpacked");
+            fs::create_dir(&unpacked).unwrap();
+            fs::write(unpacked.join("vmlinuz"), text).unwrap();
+            take_place(&unpacked, &name).unwrap();
+            assert_eq!(fs::read_to_string(name.join("vmlinuz")).unwrap(), text);
+        }
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn versions_are_numbers() {
