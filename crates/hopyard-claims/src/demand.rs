@@ -12,7 +12,7 @@ use crate::model::{AXES, Cell};
 use crate::plan::{self, ExpandError, Part, Paths, Plan};
 
 /// What claims need of one plan.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PlanDemand {
     /// The plan with nothing but the cells needed.
     pub plan: Plan,

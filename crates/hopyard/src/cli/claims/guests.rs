@@ -1,5 +1,8 @@
 //! Claims in guests: all of them on another kernel (`--kernel`), or what this machine's kernel lacks (`--guest`).
 
+use std::path::PathBuf;
+use std::time::Instant;
+
 use super::{ClaimsArgs, seed};
 use crate::claims::guest::Guest;
 use crate::claims::in_guest;
@@ -53,8 +56,21 @@ pub(super) fn measure_beside(
     };
     said.add(tried.deeds);
     for plan in &demand.plans {
-        if !run_there(args, place, plan, &host, &mut said)? {
-            return Ok(false);
+        let name = &plan.plan.name;
+        let directory = place.of_plan_in_guest(name);
+        // One that was cut short begins anew: the guest that had it is gone.
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).map_err(|source| kept::Error::Write {
+                file: directory.clone(),
+                source,
+            })?;
+        }
+        match run_in_guest(args, place, plan, &host, directory)? {
+            Ran::Done => {}
+            Ran::Interrupted => return Ok(false),
+            Ran::Lacks(what) => {
+                said.not_run.insert(name.clone(), what);
+            }
         }
     }
     place.asked.guest = Some(said);
@@ -62,42 +78,38 @@ pub(super) fn measure_beside(
     Ok(true)
 }
 
-/// Runs a plan in a guest of its own. False where somebody interrupted.
-fn run_there(
+/// What became of a plan in a guest.
+enum Ran {
+    Done,
+    Interrupted,
+    /// The guest lacks something: that is an answer.
+    Lacks(String),
+}
+
+/// Runs a plan in a guest of its own.
+fn run_in_guest(
     args: &ClaimsArgs,
     place: &Place,
-    plan: &PlanDemand,
+    demand: &PlanDemand,
     host: &Host,
-    said: &mut Guest,
-) -> Result<bool, Failure> {
+    directory: PathBuf,
+) -> Result<Ran, Failure> {
     let order = Order {
-        plan: plan.plan.clone(),
+        plan: demand.plan.clone(),
         seed: seed(args, place),
-        profile: plan.profile,
-        left_out: Some(plan.left_out.clone()),
+        profile: demand.profile,
+        left_out: Some(demand.left_out.clone()),
     };
-    let name = &plan.plan.name;
-    let directory = place.of_plan_in_guest(name);
-    // One that was cut short begins anew: the guest that had it is gone.
-    if directory.exists() {
-        std::fs::remove_dir_all(&directory).map_err(|source| kept::Error::Write {
-            file: directory.clone(),
-            source,
-        })?;
-    }
     match run::guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
         Ok(carried) => match &carried.failure {
             Some(error) => Err(cut_short(error)),
-            None => Ok(carried.run.end != Some(End::Interrupted)),
+            None if carried.run.end == Some(End::Interrupted) => Ok(Ran::Interrupted),
+            None => Ok(Ran::Done),
         },
-        // The guest lacks something: that is an answer.
         Err(run::guest::Error::Guest(guest::Error::Refused {
             message,
             request: true,
-        })) => {
-            said.not_run.insert(name.clone(), message);
-            Ok(true)
-        }
+        })) => Ok(Ran::Lacks(message)),
         Err(error) => Err(error.into()),
     }
 }
@@ -129,33 +141,25 @@ pub(super) fn measure_all(
 ) -> Result<bool, Failure> {
     place.leave_out(demand, "only plans are run in a guest of another kernel");
     place.keep()?;
-    for plan in &demand.plans {
-        let order = Order {
-            plan: plan.plan.clone(),
-            seed: seed(args, place),
-            profile: plan.profile,
-            left_out: Some(plan.left_out.clone()),
-        };
+    let limit = args.time_limit.or(place.asked.time_limit);
+    let began = Instant::now();
+    for (plans_left, plan) in (1..=demand.plans.len()).rev().zip(&demand.plans) {
+        let mut plan = plan.clone();
+        if let Some(limit) = limit {
+            let left = limit.saturating_sub(began.elapsed());
+            let share = left / u32::try_from(plans_left).unwrap_or(u32::MAX);
+            let own = plan.plan.time_limit;
+            plan.plan.time_limit = Some(own.map_or(share, |own| own.min(share)));
+        }
         let name = plan.plan.name.clone();
         let directory = place.of_plan(&name);
-        match run::guest::carry_out(&order, host, |_| directory, &mut Progress::new()) {
-            Ok(carried) => {
-                if let Some(error) = &carried.failure {
-                    return Err(cut_short(error));
-                }
-                if carried.run.end == Some(End::Interrupted) {
-                    return Ok(false);
-                }
-            }
-            // The guest lacks something: that is an answer.
-            Err(run::guest::Error::Guest(guest::Error::Refused {
-                message,
-                request: true,
-            })) => {
-                place.asked.not_run.insert(name, message);
+        match run_in_guest(args, place, &plan, host, directory)? {
+            Ran::Done => {}
+            Ran::Interrupted => return Ok(false),
+            Ran::Lacks(what) => {
+                place.asked.not_run.insert(name, what);
                 place.keep()?;
             }
-            Err(error) => return Err(error.into()),
         }
     }
     Ok(true)

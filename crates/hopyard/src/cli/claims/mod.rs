@@ -351,11 +351,10 @@ fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result
 
 /// How long all plans may take together, if anybody says so.
 fn budget(args: &ClaimsArgs, place: &Place) -> Option<Duration> {
-    if place.asked.quick {
-        return Some(QUICK);
-    }
     let asked = args.time_limit.or(place.asked.time_limit);
-    asked.or_else(|| place.asked.names.is_empty().then_some(ALL))
+    let quick = || place.asked.quick.then_some(QUICK);
+    let all = || place.asked.names.is_empty().then_some(ALL);
+    asked.or_else(quick).or_else(all)
 }
 
 /// The seed asked for, now or when the claims were begun.
