@@ -296,6 +296,47 @@ fn what_export_prints_makes_the_same_switch() {
     });
 }
 
+/// The host may have an address that a port of the file had, and not that of a port which is somebody else's.
+#[test]
+fn an_address_may_move_from_a_port_to_the_host() {
+    const MOVED: &str = "02:00:00:00:00:77";
+    apart(|| {
+        let site = Site::new();
+        let files = Files::new();
+        let inside = Handle::new(&site.guests[1]).unwrap();
+        let own = hopyard_switch::Mac(inside.link("eth0").unwrap().mac.unwrap());
+        let at_port = format!("device = \"p1\"\nmac = [\"{own}\", \"{MOVED}\"]");
+        let at_port = TWO.replace("device = \"p1\"", &at_port);
+        let at_host = format!("uplink = \"up0\"\nhost_mac = \"{MOVED}\"");
+        let at_host = TWO.replace("uplink = \"up0\"", &at_host);
+        apply(&site, &files.write(&at_port), &[]).exits(0);
+        for text in [&at_host, &at_port, &at_host] {
+            let file = files.write(text);
+            apply(&site, &file, &[]).exits(0).prints(&[
+                "remove port `p1`, to add it again",
+                "set uplink `up0`",
+                "3 steps taken",
+            ]);
+            apply(&site, &file, &[]).exits(0).prints(&["nothing to do"]);
+        }
+        // A port of somebody else keeps its own.
+        apply(&site, &files.write(TWO), &[]).exits(0);
+        site.switch(&["port", "add", NAME, "p2", "--mac", MOVED])
+            .exits(0);
+        let before = (site.shown(), site.programs());
+        let file = files.write(&at_host);
+        let says = format!(
+            "lan.toml:3: host_mac: the host's address {MOVED} is taken by port `p2`, which is not in the description: remove it first"
+        );
+        apply(&site, &file, &[]).exits(2).says(&[&says]);
+        assert_eq!(before, (site.shown(), site.programs()));
+        apply(&site, &file, &["--prune"])
+            .exits(0)
+            .prints(&["2 steps taken"]);
+        site.switch(&["delete", NAME]).exits(0);
+    });
+}
+
 /// A port by its guest's end; and what both ends take.
 #[test]
 fn a_port_may_be_named_by_its_guests_end() {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_net::Link;
 
+use super::claim::{Claim, Host, claims};
 use super::devices::{Device, Sought, find};
-use super::plan::{Claim, claims, steps};
+use super::plan::steps;
 use super::problem::Problem;
 use super::shortcut;
 use super::{Plan, PortSpec, Present, PresentPort, SwitchSpec};
@@ -15,19 +16,10 @@ use crate::here::{Here, check_uplink};
 use crate::hook::Hooks;
 use crate::host::own_addresses;
 use crate::kernel::check_kernel;
-use crate::layout::{AddressKey, FIRST_PORT, MAX_HOSTS, MAX_SLOTS};
+use crate::layout::{FIRST_PORT, MAX_HOSTS, MAX_SLOTS};
 use crate::mac::Mac;
 use crate::port::MAX_VLAN;
 use crate::switch::Switch;
-
-/// What is known of the host beside the switch, for [`conflicts`].
-#[derive(Debug, Default)]
-pub(super) struct Host {
-    /// Of the uplink that is wanted.
-    pub(super) mac: Option<Mac>,
-    /// The IP addresses that the host has behind it.
-    pub(super) addresses: BTreeSet<AddressKey>,
-}
 
 impl SwitchSpec {
     /// Compares the switch, the devices of the calling thread's namespace and this description, and changes nothing. With
@@ -89,7 +81,7 @@ impl SwitchSpec {
             port: problem.port.and_then(|n| places.get(n).copied()),
             ..problem
         }));
-        (plan.changes, plan.left_alone) = steps(&wanted, present.as_ref(), &ends, prune);
+        (plan.changes, plan.left_alone) = steps(&wanted, present.as_ref(), &host, &ends, prune);
         shortcut::check(&mut plan)?;
         Ok(plan)
     }
@@ -172,6 +164,7 @@ pub(super) fn conflicts(
         );
         problems.push(Problem::new(None, "uplink", why));
     }
+    problems.extend(taken_of_host(wanted, &staying, host));
     for (n, port) in wanted.ports.iter().enumerate() {
         let mut wrong = |key, why: String| problems.push(Problem::new(Some(n), key, why));
         let device = &port.device;
@@ -197,7 +190,7 @@ pub(super) fn conflicts(
                 "is given twice".to_owned()
             } else if !claim.is_fit() {
                 "is no address of a station".to_owned()
-            } else if host.has(&claim, &wanted.host_macs) {
+            } else if host.has(wanted, &claim) {
                 "is the host's own address".to_owned()
             } else if let Some(owner) = taken.get(&claim) {
                 format!("is taken by {owner}")
@@ -217,6 +210,24 @@ pub(super) fn conflicts(
     if ports > most {
         let why = format!("the switch would have {ports} ports, and can have {most}");
         problems.push(Problem::new(None, "ports", why));
+    }
+    problems
+}
+
+/// The Ethernet addresses that are to be the host's, and are those of ports that stay though they are not described.
+fn taken_of_host(wanted: &SwitchSpec, staying: &[&PresentPort], host: &Host) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for PresentPort { spec, .. } in staying {
+        for mac in &spec.macs {
+            let Some(key) = host.key_of(wanted, *mac) else {
+                continue;
+            };
+            let why = format!(
+                "the host's address {mac} is taken by port `{}`, which is not in the description: remove it first",
+                spec.device
+            );
+            problems.push(Problem::new(None, key, why));
+        }
     }
     problems
 }
@@ -259,15 +270,6 @@ impl Claim {
         match self {
             Self::Mac(_, mac) => mac.is_station(),
             Self::Ip(_, ip) => !ip.is_unspecified() && !ip.is_multicast(),
-        }
-    }
-}
-
-impl Host {
-    fn has(&self, claim: &Claim, others: &[Mac]) -> bool {
-        match claim {
-            Claim::Mac(_, mac) => self.mac == Some(*mac) || others.contains(mac),
-            Claim::Ip(vlan, ip) => self.addresses.contains(&AddressKey::new(*ip, *vlan)),
         }
     }
 }

@@ -13,6 +13,7 @@
 
 mod carry;
 mod check;
+mod claim;
 mod devices;
 mod model;
 mod plan;

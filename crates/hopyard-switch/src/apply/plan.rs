@@ -5,8 +5,8 @@ mod joining;
 pub(super) use self::joining::stays;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
+use super::claim::{Claim, Host, claims};
 use super::devices::Ends;
 use super::problem::Problem;
 use super::{PortSpec, Present, PresentPort, SETTINGS, ShortcutSpec, SwitchSpec};
@@ -127,6 +127,7 @@ pub struct Difference {
 pub(super) fn steps(
     wanted: &SwitchSpec,
     present: Option<&Present>,
+    host: &Host,
     ends: &BTreeMap<String, Ends>,
     prune: bool,
 ) -> (Vec<Change>, Vec<String>) {
@@ -182,7 +183,7 @@ pub(super) fn steps(
             None => kept.extend(keeping(port, now, lower(port))),
         }
     }
-    // A port whose address another is to have has to go before that one comes.
+    // A port whose address another one, or the host, is to have has to go before.
     let mut sought: BTreeMap<Claim, BTreeSet<&str>> = BTreeMap::new();
     for port in replaced
         .iter()
@@ -194,10 +195,12 @@ pub(super) fn steps(
         }
     }
     let in_the_way = |now: &PresentPort| {
-        claims(&now.spec).any(|claim| {
+        let is_for_another = |claim: Claim| {
             let others = sought.get(&claim);
             others.is_some_and(|others| others.iter().any(|other| *other != now.spec.device))
-        })
+        };
+        let is_for_the_host = |mac: &Mac| host.key_of(wanted, *mac).is_some();
+        claims(&now.spec).any(is_for_another) || now.spec.macs.iter().any(is_for_the_host)
     };
     let mut late = Vec::new();
     for (port, now, why) in replaced {
@@ -294,17 +297,4 @@ fn keeping(wanted: &PortSpec, now: &PresentPort, shrinks: bool) -> Option<Change
         adopt: !now.declared,
         shrunk,
     })
-}
-
-/// What one port of a switch alone can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Claim {
-    Mac(u16, Mac),
-    Ip(u16, IpAddr),
-}
-
-pub(super) fn claims(port: &PortSpec) -> impl Iterator<Item = Claim> + '_ {
-    let vlan = port.vlan.unwrap_or(0);
-    let macs = port.macs.iter().map(move |mac| Claim::Mac(vlan, *mac));
-    macs.chain(port.ips.iter().map(move |ip| Claim::Ip(vlan, *ip)))
 }

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::check::{Host, conflicts};
+use super::check::conflicts;
+use super::claim::{Claim, Host, claims};
 use super::devices::{Ends, Place};
-use super::plan::{Claim, claims, steps};
+use super::plan::steps;
 use super::*;
 use crate::limit::Broadcasts;
 use crate::mac::Mac;
@@ -42,6 +43,8 @@ fn take(
             device, host_macs, ..
         } => {
             assert_eq!(place(&now, device), None, "{device} is a port");
+            let mut taken = now.ports.iter().flat_map(|port| &port.spec.macs);
+            assert!(!taken.any(|mac| host_macs.contains(mac)), "{host_macs:?}");
             now.uplink = Some(device.clone());
             now.host_macs.clone_from(host_macs);
             now.uplink_wrong = None;
@@ -89,6 +92,8 @@ fn take(
         Change::Add(port) => {
             assert_eq!(place(&now, &port.device), None, "a port already");
             assert_ne!(now.uplink.as_ref(), Some(&port.device), "it is the uplink");
+            let mut macs = port.macs.iter();
+            assert!(!macs.any(|mac| now.host_macs.contains(mac)), "{port:?}");
             let taken: Vec<Claim> = now.ports.iter().flat_map(|p| claims(&p.spec)).collect();
             for claim in claims(port) {
                 assert!(!taken.contains(&claim), "{claim:?} is taken");
@@ -186,7 +191,8 @@ fn some_switch(random: &mut ChaCha8Rng, behind_others: bool) -> SwitchSpec {
     SwitchSpec {
         name: "lan".to_owned(),
         host_macs: match uplink {
-            Some(_) if random.random_bool(0.3) => vec![mac(99)],
+            // A port's address now and then.
+            Some(_) if random.random_bool(0.3) => vec![mac([8, 99][random.random_range(0..2)])],
             _ => Vec::new(),
         },
         answers: random.random(),
@@ -287,7 +293,7 @@ fn steps_lead_to_what_is_wanted_from_wherever_one_is() {
             before.ports.iter().any(|port| kept(&port))
         });
         assert!(!uplink_is_kept, "conflicts() has to see it");
-        let (all, _) = steps(&wanted, before.as_ref(), &ends, prune);
+        let (all, _) = steps(&wanted, before.as_ref(), &host, &ends, prune);
         let mut state = before.clone();
         let mut untouched = before.clone();
         if let Some(untouched) = &mut untouched {
@@ -303,14 +309,14 @@ fn steps_lead_to_what_is_wanted_from_wherever_one_is() {
             steps_taken += 1;
         }
         // And again, to the end.
-        let (rest, _) = steps(&wanted, state.as_ref(), &ends, prune);
+        let (rest, _) = steps(&wanted, state.as_ref(), &host, &ends, prune);
         for change in &rest {
             state = take(state, &wanted.ports, &mut ends, change);
             steps_taken += 1;
         }
         let after = state.expect("a switch");
         check_reached(&wanted, before.as_ref(), &after, prune);
-        let (more, _) = steps(&wanted, Some(&after), &ends, prune);
+        let (more, _) = steps(&wanted, Some(&after), &host, &ends, prune);
         assert_eq!(more, [], "seed {seed}: from {before:?} to {wanted:?}");
         for port in untouched.iter().flat_map(|present| &present.ports) {
             assert!(after.ports.contains(port), "seed {seed}: {port:?}");
@@ -356,16 +362,68 @@ fn ports_may_exchange_addresses() {
             .into(),
         ..Present::default()
     };
-    let (steps, _) = steps(&wanted, Some(&before), &BTreeMap::new(), false);
-    let told: Vec<String> = steps
-        .iter()
-        .map(|step| match step {
-            Change::Remove { device, .. } => format!("-{device}"),
-            Change::Add(port) => format!("+{}", port.device),
-            other => panic!("{other:?}"),
-        })
-        .collect();
+    let told = told(&wanted, &before, &Host::default());
     assert_eq!(told, ["-a", "-b", "+a", "+b", "-c", "+c"]);
+}
+
+/// The steps, in short.
+fn told(wanted: &SwitchSpec, before: &Present, host: &Host) -> Vec<String> {
+    let (steps, _) = steps(wanted, Some(before), host, &BTreeMap::new(), false);
+    let short = |step: &Change| match step {
+        Change::Remove { device, .. } => format!("-{device}"),
+        Change::Add(port) => format!("+{}", port.device),
+        Change::Uplink { device, .. } => format!("^{device}"),
+        other => panic!("{other:?}"),
+    };
+    steps.iter().map(short).collect()
+}
+
+/// An address that a port gives up for the host goes before the host gets it. One that a port keeps is a problem.
+#[test]
+fn a_port_may_give_its_address_to_the_host() {
+    let port = |device: &str, n: u8| PortSpec {
+        device: device.to_owned(),
+        macs: vec![mac(n)],
+        ..PortSpec::default()
+    };
+    let present = |spec, declared| PresentPort {
+        spec,
+        declared,
+        ..PresentPort::default()
+    };
+    let with = |ports: [PresentPort; 2]| Present {
+        uplink: Some("up0".to_owned()),
+        ports: ports.into(),
+        ..Present::default()
+    };
+    let wanted = SwitchSpec {
+        name: "lan".to_owned(),
+        uplink: Some("up0".to_owned()),
+        host_macs: vec![mac(1)],
+        ports: vec![port("a", 3), port("b", 4)],
+        ..SwitchSpec::default()
+    };
+    // The second is the uplink's own now.
+    let host = Host {
+        mac: Some(mac(2)),
+        ..Host::default()
+    };
+    let gives = with([present(port("a", 1), true), present(port("b", 2), true)]);
+    assert_eq!(conflicts(&wanted, Some(&gives), &host, false), []);
+    assert_eq!(
+        told(&wanted, &gives, &host),
+        ["-a", "-b", "^up0", "+a", "+b"]
+    );
+    let keeps = with([present(port("c", 1), false), present(port("d", 2), false)]);
+    let problems = conflicts(&wanted, Some(&keeps), &host, false);
+    let said: Vec<_> = problems.iter().map(|p| (p.key, p.why.as_str())).collect();
+    let of = |n: u8, port: &str| {
+        format!(
+            "the host's address 02:00:00:00:00:0{n} is taken by port `{port}`, which is not in the description: remove it first"
+        )
+    };
+    assert_eq!(said, [("host_mac", &*of(1, "c")), ("uplink", &*of(2, "d"))]);
+    assert_eq!(conflicts(&wanted, Some(&keeps), &host, true), []);
 }
 
 #[test]
