@@ -4,6 +4,7 @@ use hopyard_net::{Handle, Link, Side, XdpHook};
 
 use super::{Warning, WayOut};
 use crate::hook::Hook;
+use crate::layout::SWITCH_BEHIND;
 use crate::programs;
 use crate::running::{self, Running};
 use crate::switch::Switch;
@@ -77,20 +78,33 @@ impl Switch {
             let warning = Warning::new(wrong, WayOut::Upgrade, "");
             return found.warnings.push(warning);
         }
+        let is_asked_for = self
+            .state
+            .config()
+            .is_ok_and(|config| config.flags & SWITCH_BEHIND != 0);
         let mut others = there.split(|one| one.program == Some(own));
         for one in others.next().unwrap_or_default() {
-            let wrong = format!(
-                "{one} runs at the {} of `{device}` before the switch's: it may pass frames to the host's stack \
-                 unfiltered, drop or redirect them, and those never reach the switch; detach it, then ",
-                side_name(side),
-            );
-            let warning = Warning::new(wrong, again(hook, device), "");
+            let warning = comes_before(one, hook, device, is_asked_for);
             found.warnings.push(warning);
         }
         for Running { name, .. } in others.flatten() {
             found.bypass(name, side, device);
         }
     }
+}
+
+/// What a program of somebody else may do that comes before the switch's. Where that was asked for it is no fault, and
+/// nothing has to mend it.
+fn comes_before(one: &Running, hook: Hook, device: &str, is_asked_for: bool) -> Warning {
+    let what = format!(
+        "{one} runs at the {} of `{device}` before the switch's: it may pass frames to the host's stack unfiltered, \
+         drop or redirect them, and those never reach the switch",
+        side_name(hook.side()),
+    );
+    if is_asked_for {
+        return Warning::from(what);
+    }
+    Warning::new(format!("{what}; detach it, then "), again(hook, device), "")
 }
 
 /// What puts the program of a hook in its place again.

@@ -6,6 +6,7 @@ use aya::programs::tc::{NlOptions, TcAttachOptions};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, Xdp, XdpMode};
 use aya::{Ebpf, include_bytes_aligned};
 use hopyard_net::Handle;
+use hopyard_switch::apply::{PortSpec, SwitchSpec};
 use hopyard_switch::{NewPort, NewSwitch, NewUplink, Switch, Warning};
 
 use crate::frames::{EXPERIMENT, frame};
@@ -200,6 +201,34 @@ fn others_come_first_where_that_is_asked_for_and_show_still_says_so() {
     let warnings = site.show().warnings;
     let before = |w: &&Warning| w.contains("before the switch's") && w.contains("foreign_pass");
     assert_eq!(warnings.iter().filter(before).count(), 3, "{warnings:#?}");
+    // It is no fault that something has to mend.
+    assert!(
+        warnings.iter().all(|w| w.way_out().is_none()),
+        "{warnings:#?}"
+    );
+}
+
+#[test]
+fn a_description_that_lets_others_come_first_is_carried_out_once() {
+    let site = Site::silent("carried", 1);
+    let _there =
+        hooks().map(|hook| Foreign::tcx(&site.hub, hook, "foreign_pass", LinkOrder::last()));
+    let wanted = SwitchSpec {
+        name: site.name().to_owned(),
+        uplink: Some("up0".to_owned()),
+        behind_others: true,
+        ports: vec![PortSpec {
+            device: port(0),
+            ..PortSpec::default()
+        }],
+        ..SwitchSpec::default()
+    };
+    let compare = || site.in_hub(|| wanted.compare(false)).unwrap();
+    let plan = compare();
+    assert_eq!(plan.changes.len(), 2);
+    site.in_hub(|| plan.carry_out(|_| {})).unwrap();
+    let plan = compare();
+    assert_eq!((plan.changes, plan.problems), (vec![], vec![]));
 }
 
 /// Classifiers come behind every tcx program.
