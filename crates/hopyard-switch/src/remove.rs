@@ -6,18 +6,50 @@ use crate::bpffs::{self, Lock, check_name, directory, is_directory};
 use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::hook::Hooks;
-use crate::layout::Config;
+use crate::layout::LAYOUT_VERSION;
 use crate::programs;
 use crate::shortcut;
 use crate::state::State;
 use crate::switch::{Attached, Switch, attached, no_switch};
 
 impl Switch {
-    /// Takes classifiers off these devices, where the switch has any and this is its namespace: elsewhere they stay
-    /// until their device goes.
-    pub(crate) fn detach_classifiers(&self, from: &[Attached]) -> Result<()> {
+    /// Takes the classifiers among these programs off their devices. False: this is another namespace than the switch's, and
+    /// they stay until their device goes.
+    pub(crate) fn detach_classifiers(&self, from: &[Attached]) -> Result<bool> {
+        let mut classifiers = from
+            .iter()
+            .filter(|one| one.hooks == Hooks::Clsact)
+            .peekable();
+        if classifiers.peek().is_none() {
+            return Ok(true);
+        }
+        let here = Here::new()?;
+        if here.inode != self.state.config()?.netns {
+            return Ok(false);
+        }
+        for one in classifiers {
+            if let Some(device) = device_name(one.device) {
+                programs::detach_classifier(&self.directory, &here.handle, one.hook, &device)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends the programs that do not end with their links. Those out of reach forward nothing any more: a port's drops what its
+    /// device sends, the uplink's lets everything pass.
+    fn end_classifiers(&mut self) -> Result<()> {
         let config = self.state.config()?;
-        detach_classifiers(&self.directory, &config, from)
+        let attached = attached(&self.state, &config)?;
+        // Records of another version may mean something else.
+        if self.detach_classifiers(&attached)? || config.version != LAYOUT_VERSION {
+            return Ok(());
+        }
+        for (slot, record) in self.state.ports()? {
+            if config.hooks_of(&record) == Hooks::Clsact {
+                self.silence(slot)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes whatever there is under a name, whole or not, of whichever version; nothing is fine.
@@ -32,7 +64,8 @@ impl Switch {
         all(&directory(name))
     }
 
-    /// Removes the switch of a name, of whichever version. Its devices stay.
+    /// Removes the switch of a name, of whichever version. Its devices stay. From another namespace than the switch's a
+    /// classifier stays as well, and drops what its device sends until that goes; that of another layout goes on forwarding.
     ///
     /// # Errors
     /// There is none of that name; something of it cannot be removed.
@@ -55,26 +88,6 @@ impl Switch {
     }
 }
 
-fn detach_classifiers(directory: &Path, config: &Config, from: &[Attached]) -> Result<()> {
-    let mut classifiers = from
-        .iter()
-        .filter(|one| one.hooks == Hooks::Clsact)
-        .peekable();
-    if classifiers.peek().is_none() {
-        return Ok(());
-    }
-    let here = Here::new()?;
-    if here.inode != config.netns {
-        return Ok(());
-    }
-    for one in classifiers {
-        if let Some(device) = device_name(one.device) {
-            programs::detach_classifier(directory, &here.handle, one.hook, &device)?;
-        }
-    }
-    Ok(())
-}
-
 /// Removes all there is in the directory of a switch. Links end with their files; classifiers go before, where there
 /// are maps yet to tell of them.
 pub(crate) fn all(directory: &Path) -> Result<()> {
@@ -83,8 +96,14 @@ pub(crate) fn all(directory: &Path) -> Result<()> {
         return Ok(());
     }
     if let Ok(state) = State::open(directory) {
-        let config = state.config()?;
-        detach_classifiers(directory, &config, &attached(&state, &config)?)?;
+        let name = directory.file_name().unwrap_or_default();
+        let mut switch = Switch {
+            name: name.to_string_lossy().into_owned(),
+            directory: directory.to_owned(),
+            state,
+            forgotten: Vec::new(),
+        };
+        switch.end_classifiers()?;
     }
     // Sockets that are joined keep its programs: they are to know that it is over.
     shortcut::turn_off(directory)?;

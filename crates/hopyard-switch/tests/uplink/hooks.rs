@@ -3,7 +3,7 @@
 use hopyard_net::{Handle, Side};
 use hopyard_switch::{Error, NewPort, Switch};
 
-use crate::frames::{EXPERIMENT, frame};
+use crate::frames::{BROADCAST, EXPERIMENT, frame};
 use crate::listen::Ear;
 use crate::site::{FAR, FAR_MAC, Site, guest, guest_mac, port, v4};
 use crate::sockets::exchange;
@@ -166,13 +166,28 @@ fn somebody_who_detaches_a_classifier_is_told_on() {
 
 #[test]
 fn from_elsewhere_classifiers_are_out_of_reach_and_say_so() {
-    let site = Site::with_classifiers("far", 1);
-    site.connect(false, |_, _| {});
-    // This thread is in the host's namespace.
-    let error = Switch::open(site.name()).unwrap().upgrade().unwrap_err();
-    assert!(matches!(error, Error::OtherNamespace { .. }), "{error}");
-    assert_eq!(site.show().warnings, [""; 0]);
-    // The directory goes; the program stays with its device, harmless, and goes with that.
-    Switch::remove(site.name()).unwrap();
-    assert_eq!(at(&site.hub, &port(0)).0, ["hopyard_port_in"]);
+    // All programs, and that of the port alone.
+    for site in [Site::with_classifiers("far", 2), Site::new("apart", 2)] {
+        site.connect(false, |_, port| port.classifier = true);
+        // This thread is in the host's namespace.
+        let error = Switch::open(site.name()).unwrap().upgrade().unwrap_err();
+        assert!(matches!(error, Error::OtherNamespace { .. }), "{error}");
+        assert_eq!(site.show().warnings, [""; 0]);
+        let guests = [0, 1].map(|n| Ear::open(&site.guests[n], "eth0", EXPERIMENT));
+        let far = Ear::open(&site.far, "far0", EXPERIMENT);
+        let heard = || {
+            let own = guest_mac(0);
+            guests[0].send(&frame(FAR_MAC, own, EXPERIMENT, b"to the wire"));
+            guests[0].send(&frame(guest_mac(1), own, EXPERIMENT, b"to a port"));
+            guests[0].send(&frame(BROADCAST, own, EXPERIMENT, b"to all"));
+            far.send(&frame(own, FAR_MAC, EXPERIMENT, b"from the wire"));
+            far.send(&frame(BROADCAST, FAR_MAC, EXPERIMENT, b"from the wire"));
+            [&guests[0], &guests[1], &far].map(|ear| ear.heard().len())
+        };
+        assert_eq!(heard(), [2, 3, 2]);
+        // The directory goes; the program stays with its device, forwards nothing, and goes with that.
+        Switch::remove(site.name()).unwrap();
+        assert_eq!(at(&site.hub, &port(0)).0, ["hopyard_port_in"]);
+        assert_eq!(heard(), [0; 3]);
+    }
 }
