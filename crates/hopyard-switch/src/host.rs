@@ -34,11 +34,22 @@ impl Switch {
         Ok(())
     }
 
+    /// As [`Switch::learn_host`], where this is the switch's namespace: elsewhere the host's addresses are not to be seen.
+    pub(crate) fn learn_host_at_home(&mut self) -> Result<()> {
+        let here = Here::new()?;
+        if here.inode == self.state.config()?.netns {
+            self.learn_host(&here)?;
+        }
+        Ok(())
+    }
+
     fn learn(&mut self, slot: u32, now: &BTreeSet<AddressKey>) -> Result<()> {
         let count = self.state.port(slot)?.holdings;
         let held = self.state.holdings(slot, count)?;
         let same = held.len() == now.len() && held.iter().all(|(_, h)| now.contains(&h.address));
-        if same {
+        // Removing a port also removed its addresses from the table, those of the host too.
+        let stands = |key: &AddressKey| self.state.addresses.get(key, 0).is_ok();
+        if same && now.iter().all(stands) {
             return Ok(());
         }
         // Interrupted, the list is longer than what there is, which whoever comes next finds.
@@ -77,6 +88,31 @@ impl Switch {
         self.state.set_port(slot, record(wanted))
     }
 
+    /// Does the table lack an address that the host or its gateways had when somebody looked last? A port that had it, too, took it
+    /// out when it went.
+    fn lacks_of_host(&self) -> Result<bool> {
+        for slot in [SLOT_HOST, SLOT_WIRE] {
+            let count = self.state.port(slot)?.holdings;
+            let held = self.state.holdings(slot, count)?;
+            if held
+                .iter()
+                .any(|(_, held)| self.state.addresses.get(&held.address, 0).is_err())
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Puts back what a port took out of the table, where this is the switch's namespace. Elsewhere the host's addresses are not to be
+    /// seen, and the next command at home does it.
+    pub(crate) fn learn_what_is_lacking(&mut self) -> Result<()> {
+        if self.lacks_of_host()? {
+            self.learn_host_at_home()?;
+        }
+        Ok(())
+    }
+
     /// Does the table have addresses of a host, though there is no uplink to have them behind? Then somebody who took the
     /// uplink away was interrupted.
     pub(crate) fn knows_a_lost_host(&self) -> Result<bool> {
@@ -99,8 +135,13 @@ impl Switch {
         let Some(uplink) = device_name(self.state.config()?.uplink) else {
             return Ok(Known::new());
         };
+        let link = match handle.link(&uplink) {
+            // It went just now.
+            Err(hopyard_net::Error::Missing { .. }) => return Ok(Known::new()),
+            link => link?,
+        };
         let is_port = |device| self.state.slot_of(device).is_some();
-        known(handle, &handle.link(&uplink)?, &is_port)
+        known(handle, &link, &is_port)
     }
 }
 

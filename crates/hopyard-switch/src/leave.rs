@@ -26,7 +26,8 @@ impl Switch {
         self.repair()?;
         let here = self.here(&what)?;
         let slot = self.slot_of_port(&what, &here, device)?;
-        self.clear(slot)
+        self.clear(slot)?;
+        self.learn_what_is_lacking()
     }
 
     /// Takes ports away whose devices the caller is about to remove; devices that are no ports, or gone, are passed over, and
@@ -49,7 +50,7 @@ impl Switch {
                 switch.release(slot, Program::Stays)?;
             }
         }
-        Ok(())
+        switch.learn_what_is_lacking()
     }
 
     /// The slot of a device of the caller's namespace, or why it has none.
@@ -77,7 +78,15 @@ impl Switch {
         self.release(slot, Program::Goes)
     }
 
-    fn release(&mut self, slot: u32, classifier: Program) -> Result<()> {
+    /// Has the program of a port, which cannot be taken off its device, forward nothing any more: it drops what the device
+    /// sends, and nobody sends to the port.
+    pub(crate) fn silence(&mut self, slot: u32) -> Result<()> {
+        let record = self.stop_frames_to(slot)?;
+        self.state.forget_device(record.device, slot)
+    }
+
+    /// Lets no frame come to a port any more, and gives its record.
+    fn stop_frames_to(&mut self, slot: u32) -> Result<PortRecord> {
         self.state.untie(slot)?;
         let record = self.state.port(slot)?;
         self.state.set_port(
@@ -89,6 +98,11 @@ impl Switch {
             },
         )?;
         self.state.forget(slot, record.holdings)?;
+        Ok(record)
+    }
+
+    fn release(&mut self, slot: u32, classifier: Program) -> Result<()> {
+        let record = self.stop_frames_to(slot)?;
         bpffs::remove_file(&self.directory.join(port_link(slot)))?;
         if classifier == Program::Goes {
             let config = self.state.config()?;

@@ -184,7 +184,20 @@ impl Switch {
         } else {
             programs::unload(&self.directory)?;
         }
+        self.end_slots_at(taken.last().copied())?;
+        self.learn_what_is_lacking()?;
         Ok(taken)
+    }
+
+    /// Has broadcasts look no further than to the highest slot that is taken. One that is under way goes on with the number of
+    /// slots that it began with: those that are free get no copy.
+    fn end_slots_at(&mut self, highest: Option<u32>) -> Result<()> {
+        let slots = highest.map_or(FIRST_PORT, |slot| slot + 1);
+        let config = self.state.config()?;
+        if config.slots == slots {
+            return Ok(());
+        }
+        self.state.set_config(Config { slots, ..config })
     }
 }
 
