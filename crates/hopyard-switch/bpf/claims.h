@@ -46,6 +46,7 @@ static __always_inline bool is_arp_of_ipv4(const struct arp_message *arp)
 /* Longest chain of extension headers and longest list of options that is read; more is refused. */
 #define MAX_HEADERS 8
 #define MAX_OPTIONS 8
+#define UDP_HEADER 8
 #define DHCP_SERVER 67
 #define DHCP_CLIENT 68
 #define DHCPV6_CLIENT 546
@@ -91,6 +92,16 @@ static __always_inline bool in_prefix(const struct claimant *who, const struct a
 	return bpf_map_lookup_elem(&prefixes, &key);
 }
 
+/* fe80:: with the identifier made from the sender's Ethernet address (RFC 4291, appendix A). */
+static __always_inline bool is_own_link_local(const __u8 *ip, __u64 mac)
+{
+	const __u8 *m = (const void *)&mac;
+
+	return ip[0] == 0xfe && ip[1] == 0x80 && !(ip[2] | ip[3] | ip[4] | ip[5] | ip[6] | ip[7]) &&
+	       ip[8] == (m[0] ^ 2) && ip[9] == m[1] && ip[10] == m[2] && ip[11] == 0xff &&
+	       ip[12] == 0xfe && ip[13] == m[3] && ip[14] == m[4] && ip[15] == m[5];
+}
+
 /* Is the address the sender's, or, unless it is held to its own, nobody's that the table knows? */
 static __noinline bool may_claim(const struct claimant *who, const struct address_key *key)
 {
@@ -98,10 +109,13 @@ static __noinline bool may_claim(const struct claimant *who, const struct addres
 
 	if (address && address->slot == who->slot)
 		return true;
+	/* First: a port that may send from any Ethernet address would otherwise have the link-local address of a gateway. */
+	if (address && address->slot < FIRST_PORT && !(who->flags & PORT_ROUTER))
+		return false;
+	if (is_own_link_local(key->ip, who->mac))
+		return true;
 	if (address && address->slot >= FIRST_PORT)
 		return is_free(who);
-	if (address && !(who->flags & PORT_ROUTER))
-		return false;
 	return !is_held(who) || in_prefix(who, key);
 }
 
@@ -125,22 +139,10 @@ static __always_inline bool is_zero6(const __u8 *ip)
 	return !(word[0] | word[1] | word[2] | word[3]);
 }
 
-/* fe80:: with the identifier made from the sender's Ethernet address (RFC 4291, appendix A). */
-static __always_inline bool is_own_link_local(const __u8 *ip, __u64 mac)
-{
-	const __u8 *m = (const void *)&mac;
-
-	return ip[0] == 0xfe && ip[1] == 0x80 && !(ip[2] | ip[3] | ip[4] | ip[5] | ip[6] | ip[7]) &&
-	       ip[8] == (m[0] ^ 2) && ip[9] == m[1] && ip[10] == m[2] && ip[11] == 0xff &&
-	       ip[12] == 0xfe && ip[13] == m[3] && ip[14] == m[4] && ip[15] == m[5];
-}
-
 static __always_inline bool may_claim6(const struct claimant *who, const __u8 *ip)
 {
 	struct address_key key;
 
-	if (is_own_link_local(ip, who->mac))
-		return true;
 	__builtin_memcpy(key.ip, ip, 16);
 	key.vlan = who->vlan;
 	return may_claim(who, &key);
@@ -177,6 +179,15 @@ struct upper {
 	__u8 fragment;
 	__u8 later_fragment;
 };
+
+/*
+ * Is the header of a UDP datagram within its packet? A first fragment has all headers (RFC 8200, 4.5): otherwise the second one
+ * could bring the ports.
+ */
+static __always_inline bool has_udp_header(const struct upper *up, __u32 end)
+{
+	return up->protocol != IPPROTO_UDP || up->later_fragment || up->at + UDP_HEADER <= end;
+}
 
 /* The destination port of a UDP datagram; 0 of any other packet and of fragments that do not tell. */
 static __always_inline __u16 udp_port(const struct claimant *who, const struct upper *up)
@@ -364,7 +375,7 @@ static __noinline int check_ipv6(const struct claimant *who)
 	if (bpf_skb_load_bytes(who->skb, ETH_HLEN, &ip, sizeof(ip)) || ip.version != 6)
 		return DROP_MALFORMED;
 	end = end_of(who->skb, &ip);
-	if (!end || !find_upper(who, ip.nexthdr, end, &up))
+	if (!end || !find_upper(who, ip.nexthdr, end, &up) || !has_udp_header(&up, end))
 		return DROP_MALFORMED;
 	if (sum.is && !is_deferred_well(&sum, &up))
 		return DROP_CHECKSUM;

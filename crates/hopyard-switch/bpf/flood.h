@@ -141,10 +141,15 @@ static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vla
 		.flags = flags,
 	};
 	struct config *sw = the_switch();
+	__u32 slots;
 
-	if (!sw || sw->slots <= FIRST_PORT)
+	if (!sw)
 		return 0;
-	flood.total = sw->slots - FIRST_PORT;
+	/* Once: it shrinks when ports go. A flood goes on with what it began with. */
+	slots = *(volatile __u32 *)&sw->slots;
+	if (slots <= FIRST_PORT)
+		return 0;
+	flood.total = slots - FIRST_PORT;
 	flood.start = bpf_get_prandom_u32() % flood.total;
 	return flood_some(skb, &flood);
 }

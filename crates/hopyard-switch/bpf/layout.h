@@ -221,7 +221,7 @@ struct trace_wish {
 	__u64 until; /* CLOCK_MONOTONIC, ns; 0: nobody asks */
 	__u64 mac;   /* frames to this address as well; 0: none */
 	__u32 slot;
-	__u32 unused;
+	__u32 missed; /* frames that there was no room for */
 };
 
 #define NOBODY 0xffffffff

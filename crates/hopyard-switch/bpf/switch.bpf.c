@@ -60,6 +60,13 @@ static __always_inline int to_uplink(struct __sk_buff *skb, const struct config 
 	return bpf_redirect(sw->uplink, to == SLOT_HOST ? BPF_F_INGRESS : 0);
 }
 
+/* Drops both copies of a group frame that were to go to the uplink. */
+static __always_inline int drop_at_uplink(struct __sk_buff *skb, __u32 slot, __u32 reason)
+{
+	drop_to(skb, slot, SLOT_HOST, reason);
+	return drop_to(skb, slot, SLOT_WIRE, reason);
+}
+
 static __noinline int flood_from_port(struct __sk_buff *skb, __u32 slot, __u16 vlan, __u16 flags)
 {
 	struct config *sw;
@@ -69,9 +76,9 @@ static __noinline int flood_from_port(struct __sk_buff *skb, __u32 slot, __u16 v
 	if (!sw || !sw->uplink)
 		return VERDICT_DROP; /* the copies are all there is: not lost, not counted */
 	if (!fits(skb, sw->uplink, sw->uplink_len))
-		return drop(skb, slot, DROP_MTU);
+		return drop_at_uplink(skb, slot, DROP_MTU);
 	if (!tag(skb, vlan))
-		return drop(skb, slot, DROP_DEVICE);
+		return drop_at_uplink(skb, slot, DROP_DEVICE);
 	if (!uplink_takes_frames(sw, SLOT_HOST))
 		drop_to(skb, slot, SLOT_HOST, DROP_DOWN);
 	else if (bpf_clone_redirect(skb, sw->uplink, BPF_F_INGRESS))

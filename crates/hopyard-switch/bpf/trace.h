@@ -8,20 +8,31 @@
 #include "common.h"
 #include "maps.h"
 
+/* Is it a frame that is asked for: from the party, for it, or to its address? */
+static __always_inline bool is_traced(struct __sk_buff *skb, const struct trace_wish *wish, __u32 from, __u32 to)
+{
+	__u8 mac[6];
+
+	if (from == wish->slot || to == wish->slot)
+		return true;
+	return wish->mac && !bpf_skb_load_bytes(skb, 0, mac, sizeof(mac)) && mac_from(mac) == wish->mac;
+}
+
 /* `to`: the party that does not get it; NOBODY where that is not known, or where nobody would. */
-static __noinline int tell(struct __sk_buff *skb, const struct trace_wish *wish, __u32 from, __u32 to,
-			   __u32 reason)
+static __noinline int tell(struct __sk_buff *skb, struct trace_wish *wish, __u32 from, __u32 to, __u32 reason)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct dropped *frame;
 	__u32 len = skb->len;
 
-	/* Whoever asked and was killed does not ask for long. */
-	if (now > wish->until)
+	/* Whoever asked and was killed does not ask for long. A frame that nobody asked for takes no room in the buffer. */
+	if (now > wish->until || !is_traced(skb, wish, from, to))
 		return 0;
 	frame = bpf_ringbuf_reserve(&drops_told, sizeof(*frame), 0);
-	if (!frame)
+	if (!frame) {
+		__sync_fetch_and_add(&wish->missed, 1);
 		return 0;
+	}
 	if (len > TOLD_OCTETS)
 		len = TOLD_OCTETS;
 	frame->at = now;
@@ -35,18 +46,14 @@ static __noinline int tell(struct __sk_buff *skb, const struct trace_wish *wish,
 	if (!len || bpf_skb_load_bytes(skb, 0, frame->octets, from_1_to(TOLD_OCTETS, len)))
 		len = 0;
 	frame->captured = len;
-	if (from == wish->slot || to == wish->slot ||
-	    (wish->mac && len >= 6 && mac_from(frame->octets) == wish->mac))
-		bpf_ringbuf_submit(frame, 0);
-	else
-		bpf_ringbuf_discard(frame, 0);
+	bpf_ringbuf_submit(frame, 0);
 	return 0;
 }
 
 /* Drops a frame, or a copy of it to one party. */
 static __noinline int drop_to(struct __sk_buff *skb, __u32 from, __u32 to, __u32 reason)
 {
-	const struct trace_wish *wish;
+	struct trace_wish *wish;
 	__u32 zero = 0;
 
 	count_drops(from, reason, 1);

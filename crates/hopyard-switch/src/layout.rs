@@ -199,7 +199,7 @@ pub(crate) struct TraceWish {
     pub(crate) until: u64,
     pub(crate) mac: u64,
     pub(crate) slot: u32,
-    pub(crate) unused: u32,
+    pub(crate) missed: u32,
 }
 
 /// In place of a slot: nobody who is known.

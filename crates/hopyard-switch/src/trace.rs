@@ -119,7 +119,7 @@ impl Switch {
                 until: 0,
                 mac,
                 slot,
-                unused: 0,
+                missed: 0,
             },
             asked: Instant::now(),
             wishes: pinned(&directory, "traced")?,
@@ -131,7 +131,7 @@ impl Switch {
         };
         // What is left of somebody who was killed; later frames of theirs are passed over by their time.
         while trace.told.next().is_some() {}
-        trace.ask()?;
+        trace.ask(0)?;
         Ok(trace)
     }
 
@@ -202,9 +202,21 @@ impl Trace {
         }
     }
 
-    fn ask(&mut self) -> Result<()> {
+    /// How many frames of the party were dropped that this cannot tell of: they came faster than others were read. A frame
+    /// that is dropped while the trace renews its request, twice a second, may be missing from the count.
+    ///
+    /// # Errors
+    /// The kernel's maps cannot be read.
+    pub fn missed(&self) -> Result<u32> {
+        let wish = self.wishes.get(&0, 0);
+        let wish = wish.map_err(Error::bpf("read how many dropped frames were missed"))?;
+        Ok(wish.missed)
+    }
+
+    fn ask(&mut self, missed: u32) -> Result<()> {
         let what = "ask for dropped frames";
         self.wish.until = nanoseconds(clock(what)? + AHEAD);
+        self.wish.missed = missed;
         self.asked = Instant::now();
         self.wishes.set(0, self.wish, 0).map_err(Error::bpf(what))
     }
@@ -222,7 +234,8 @@ impl Trace {
             let why = "it was made again meanwhile, or the port was";
             return Err(Error::invalid(what, why));
         }
-        self.ask()
+        let missed = self.missed()?;
+        self.ask(missed)
     }
 
     fn concerns(&self, event: &Event) -> bool {

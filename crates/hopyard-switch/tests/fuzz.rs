@@ -103,8 +103,9 @@ fn ports() -> Vec<Port> {
     ports
 }
 
-/// The host's own addresses. They are at a device that is down, and the host answers no questions for them.
-const OF_HOST: [&str; 2] = ["192.0.2.50", "2001:db8::50"];
+/// The host's own addresses. They are at a device that is down, and the host answers no questions for them. The last is the
+/// link-local address of the stranger's Ethernet address, which some ports may send from.
+const OF_HOST: [&str; 3] = ["192.0.2.50", "2001:db8::50", "fe80::ff:fe00:aabb"];
 
 fn give_addresses_to_host(name: &str) {
     let handle = Handle::here().unwrap();
@@ -113,7 +114,7 @@ fn give_addresses_to_host(name: &str) {
         mode: MacvlanMode::Bridge,
     };
     handle.add_link(&NewLink::new("alias", kind)).unwrap();
-    for (ip, prefix) in OF_HOST.into_iter().zip([32, 128]) {
+    for (ip, prefix) in OF_HOST.into_iter().zip([32, 128, 128]) {
         handle
             .add_address("alias", ip.parse().unwrap(), prefix)
             .unwrap();

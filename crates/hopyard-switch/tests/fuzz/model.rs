@@ -18,6 +18,7 @@ type Mac = [u8; 6];
 /// The longest frame that a device with an MTU of 1,500 octets takes.
 const LONGEST: usize = 1514;
 const MOBILITY: u8 = 135;
+const UDP_HEADER: usize = 8;
 /// Extension headers and options of neighbour discovery that are read; more are refused.
 const MAX_EXTENSIONS: usize = 7;
 const MAX_OPTIONS: usize = 8;
@@ -325,6 +326,8 @@ impl Rules {
             return way.end(Verdict::Dropped);
         }
         if frame.len() > LONGEST {
+            // The host's copy, then the wire's.
+            way.drops("mtu");
             return way.end_dropped("mtu");
         }
         way.says(Party::Host, Event::Sent(frame.len()));
@@ -538,14 +541,19 @@ impl Claims<'_> {
     /// May the port make others believe that the address is its own?
     fn may_claim(&self, ip: IpAddr) -> bool {
         let port = self.port;
-        if port.ips.contains(&ip) || ip == IpAddr::V6(link_local(self.from)) {
+        if port.ips.contains(&ip) {
             return true;
         }
-        if self.rules.owner_of_ip(ip, port.vlan).is_some() {
-            return port.is_free();
-        }
-        if port.vlan == 0 && self.rules.of_host.contains(&ip) && !port.router {
+        let is_a_ports = self.rules.owner_of_ip(ip, port.vlan).is_some();
+        let is_hosts = !is_a_ports && port.vlan == 0 && self.rules.of_host.contains(&ip);
+        if is_hosts && !port.router {
             return false;
+        }
+        if ip == IpAddr::V6(link_local(self.from)) {
+            return true;
+        }
+        if is_a_ports {
+            return port.is_free();
         }
         let within = |(first, bits): &(IpAddr, u8)| is_within(ip, *first, *bits);
         !port.is_held() || port.prefixes.iter().any(within)
@@ -612,6 +620,11 @@ impl Claims<'_> {
             frame.get(..40 + length).ok_or("malformed")?
         };
         let upper = Upper::find(packet).ok_or("malformed")?;
+        let datagram = upper.at.filter(|_| upper.protocol == UDP);
+        // RFC 8200, 4.5: a first fragment has all headers.
+        if datagram.is_some_and(|at| at + UDP_HEADER > packet.len()) {
+            return Err("malformed");
+        }
         let message = match upper.at {
             Some(at) if upper.protocol == ICMPV6 => &packet[at..],
             _ => &[],
@@ -627,9 +640,7 @@ impl Claims<'_> {
         if self.port.is_held() && !self.may_claim(source.into()) && !starts {
             return Err("ip");
         }
-        // What follows the packet in its frame is read as well.
-        let port = upper.at.filter(|_| upper.protocol == UDP);
-        self.dhcp(port.and_then(|at| word(frame, at + 2)) == Some(546))?;
+        self.dhcp(datagram.and_then(|at| word(packet, at + 2)) == Some(546))?;
         if !(ROUTER_SOLICIT..=REDIRECT).contains(&kind) {
             return Ok(());
         }

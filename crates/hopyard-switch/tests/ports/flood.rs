@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use aya::maps::{Array, Map, MapData};
 use hopyard_net::{Handle, LinkKind, NewLink};
 use hopyard_switch::{
     BROADCAST_BURST_S, Broadcasts, Hooks, NewPort, NewSwitch, PortChange, Switch,
@@ -299,4 +301,33 @@ fn broadcasts_dropped(site: &Site) -> u64 {
     let drops = site.drops("p0");
     let found = drops.iter().find(|(reason, _)| *reason == "broadcast");
     found.map_or(0, |(_, count)| *count)
+}
+
+/// One more than the highest slot in use (`struct config` of `bpf/layout.h`): a broadcast looks at each up to there.
+fn slots(site: &Site) -> u32 {
+    let home = Path::new("/sys/fs/bpf/hopyard/switch");
+    let map = MapData::from_pin(home.join(site.name()).join("config")).unwrap();
+    let config: Array<_, [u32; 12]> = Map::from_map_data(map).unwrap().try_into().unwrap();
+    config.get(&0, 0).unwrap()[9]
+}
+
+#[test]
+fn a_broadcast_looks_at_no_more_slots_than_there_are_ports_still() {
+    let site = Site::silent("slots", 4);
+    site.connect(false, |_, _| {});
+    assert_eq!(slots(&site), 2 + 4);
+    // Whoever opens the switch next has it count anew.
+    for (gone, expected) in [(&[1, 3][..], 2 + 3), (&[2][..], 2 + 1)] {
+        for n in gone {
+            site.remove(*n);
+        }
+        site.show();
+        assert_eq!(slots(&site), expected);
+    }
+    site.add(3, |_| {});
+    assert_eq!(slots(&site), 2 + 2);
+    let ears = [0, 1, 2, 3].map(|n| Ear::open(&site.guests[n], "eth0", EXPERIMENT));
+    ears[0].send(&frame(BROADCAST, guest_mac(0), EXPERIMENT, b"to all"));
+    let heard = ears.each_ref().map(|ear| ear.heard().len());
+    assert_eq!(heard, [0, 0, 0, 1]);
 }

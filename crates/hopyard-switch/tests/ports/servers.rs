@@ -12,7 +12,7 @@ use crate::packet::{
     SOURCE_MAC, TARGET_MAC, UDP, arp_message, ethernet, extension, fragment, ipv4, ipv6,
     link_option, nd, udp,
 };
-use crate::site::{FAR, HOST, Site, guest, guest_mac, v4, v6};
+use crate::site::{FAR, FAR_MAC, HOST, Site, cable, guest, guest_mac, space, v4, v6};
 
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const NODES_MAC: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
@@ -323,6 +323,101 @@ fn an_address_that_the_host_gets_later_is_kept_from_ports() {
     );
 }
 
+/// Takes a port away.
+type Goes = fn(&Site);
+
+#[test]
+fn what_a_port_had_of_the_host_is_kept_from_others_when_it_is_gone() {
+    let site = Site::new("had", 2);
+    site.connect(false, |_, _| {});
+    let guest = space();
+    let ways: [(&str, Goes); 3] = [
+        ("it is removed", |site| {
+            site.switch(|switch| switch.remove_port("p9")).unwrap();
+        }),
+        ("it is released", |site| {
+            let release = || Switch::release_ports(site.name(), &["p9"]);
+            site.in_hub(release).unwrap();
+        }),
+        ("its device goes", |site| {
+            site.hub.delete_link("p9").unwrap();
+            site.show();
+        }),
+    ];
+    // A gateway may be a guest. The free address was a port's before it became the host's.
+    for (host, is_later) in [(FAR, false), (FREE, true)] {
+        let ips = [v4(host), v6(host).into()];
+        for (what, goes) in ways {
+            cable(&site.hub, "p9", &guest, "eth0", guest_mac(9), 1500);
+            let new = NewPort {
+                device: "p9",
+                ips: ips.to_vec(),
+                ..NewPort::default()
+            };
+            site.switch(|switch| switch.add_port(&new)).unwrap();
+            if is_later {
+                for (ip, prefix) in ips.into_iter().zip([24, 64]) {
+                    site.hub.add_address("up0", ip, prefix).unwrap();
+                }
+                site.switch(Switch::upgrade).unwrap();
+            }
+            goes(&site);
+            let passed = outcomes(&site, &claims(guest_mac(0), host), 0);
+            assert_eq!(passed, [""; 0], "{}, {what}", ips[0]);
+            if is_later {
+                for (ip, prefix) in ips.into_iter().zip([24, 64]) {
+                    site.hub.delete_address("up0", ip, prefix).unwrap();
+                }
+                site.switch(Switch::upgrade).unwrap();
+            }
+            if site.hub.index("p9").is_ok() {
+                site.hub.delete_link("p9").unwrap();
+            }
+        }
+    }
+}
+
+/// A port that may send from any Ethernet address may send from that of a gateway, which has a link-local address made from it.
+#[test]
+fn the_link_local_address_of_a_gateway_is_no_ports() {
+    let site = Site::new("gateway", 2);
+    let gateway = link_local(FAR_MAC);
+    let somewhere = ("2001:db8:9::".parse().unwrap(), 48);
+    site.hub
+        .add_route(Some(somewhere), Some(gateway.into()), Some("up0"))
+        .unwrap();
+    site.connect(false, |_, port| port.allow_spoof = true);
+    let claims = |mac: [u8; 6]| {
+        let own = link_local(mac);
+        let of = |what, from, message: &[u8]| -> Refused {
+            let packet = ipv6(from, ALL_NODES, ICMPV6, message);
+            (what, IPV6, ethernet(NODES_MAC, mac, IPV6, &packet), "nd")
+        };
+        [
+            of(
+                "an advertisement",
+                own,
+                &nd(ADVERT, own, &link_option(TARGET_MAC, mac)),
+            ),
+            of(
+                "duplicate address detection",
+                Ipv6Addr::UNSPECIFIED,
+                &nd(SOLICIT, own, &[]),
+            ),
+        ]
+    };
+    assert_eq!(outcomes(&site, &claims(FAR_MAC), 0), [""; 0]);
+    // That of another Ethernet address may be the port's own, and a router may say what it likes of gateways.
+    assert_eq!(outcomes(&site, &claims(guest_mac(7)), 0).len(), 2);
+    let change = PortChange {
+        device: "p0",
+        router: Some(true),
+        ..PortChange::default()
+    };
+    site.switch(|switch| switch.set_port(&change)).unwrap();
+    assert_eq!(outcomes(&site, &claims(FAR_MAC), 0).len(), 2);
+}
+
 #[test]
 fn a_port_with_a_prefix_may_use_all_its_addresses_and_no_others() {
     let site = Site::new("prefix", 3);
@@ -341,13 +436,13 @@ fn a_port_with_a_prefix_may_use_all_its_addresses_and_no_others() {
     let to4 = Ear::open(&site.far, "far0", IPV4);
     let send6 = |n: usize, from: &str| {
         let packet = ipv6(from.parse().unwrap(), v6(FAR), UDP, &udp(1, 2, b"x"));
-        let frame = ethernet(crate::site::FAR_MAC, guest_mac(n), IPV6, &packet);
+        let frame = ethernet(FAR_MAC, guest_mac(n), IPV6, &packet);
         Ear::open(&site.guests[n], "eth0", IPV6).send(&frame);
         to.heard().len() == 1
     };
     let send4 = |n: usize, host: u8| {
         let packet = ipv4(UDP, ip4(host), ip4(FAR), &[], &udp(1, 2, b"x"));
-        let frame = ethernet(crate::site::FAR_MAC, guest_mac(n), IPV4, &packet);
+        let frame = ethernet(FAR_MAC, guest_mac(n), IPV4, &packet);
         Ear::open(&site.guests[n], "eth0", IPV4).send(&frame);
         to4.heard().len() == 1
     };

@@ -116,6 +116,25 @@ fn a_trace_goes_on_over_upgrades_and_ends_with_its_port() {
 }
 
 #[test]
+fn drops_of_others_take_no_room_from_those_that_are_asked_for() {
+    let site = Site::silent("trace-others", 3);
+    site.connect(false, |_, _| {});
+    let mut trace = start(&site, port("p0"));
+    let ears = [0, 1].map(|n| Ear::open(&site.guests[n], "eth0", EXPERIMENT));
+    let lie = |n: u64| frame(guest_mac(2), STRANGER, EXPERIMENT, &n.to_be_bytes());
+    // More than the buffer has room for, while nobody reads.
+    for n in 0..2 * MOST_TOLD {
+        ears[1].send(&lie(n));
+    }
+    ears[0].send(&lie(7));
+    let dropped = next(&site, &mut trace, SOON).unwrap();
+    assert_eq!(dropped.octets, lie(7)[..dropped.octets.len()]);
+    assert_eq!(dropped.from.device.as_deref(), Some("p0"));
+    assert_eq!(trace.missed().unwrap(), 0);
+    assert_eq!(site.drops("p1"), [("mac", 2 * MOST_TOLD)]);
+}
+
+#[test]
 fn the_first_of_a_flood_of_drops_are_told_and_who_was_killed_asks_for_nothing() {
     let site = Site::silent("trace-flood", 2);
     site.connect(false, |_, _| {});
@@ -132,6 +151,8 @@ fn the_first_of_a_flood_of_drops_are_told_and_who_was_killed_asks_for_nothing() 
         let dropped = next(&site, &mut trace, SOON).unwrap();
         assert_eq!(dropped.octets[14..22], n.to_be_bytes());
     }
+    // And how many more there were.
+    assert!(trace.missed().unwrap() > 0);
     // Nobody reads any more, and nobody asks again: as if it were stopped or killed.
     std::thread::sleep(Duration::from_millis(2_100));
     while next(&site, &mut trace, Duration::ZERO).is_some() {}

@@ -186,7 +186,7 @@ fn a_frame_longer_than_its_receiver_takes_is_dropped_and_counted_and_show_says_s
         ears[1].heard().len() + wire.heard().len() + host.heard().len(),
         0
     );
-    assert_eq!(site.drops("p0"), [("mtu", 5)]);
+    assert_eq!(site.drops("p0"), [("mtu", 6)]);
     // TCP agrees on the least of both ends, large sends or not.
     exchange(&site.guests[0], &site.guests[1], v4(guest(1)), 4 << 20);
     exchange(
@@ -195,7 +195,7 @@ fn a_frame_longer_than_its_receiver_takes_is_dropped_and_counted_and_show_says_s
         v6(guest(0)).into(),
         4 << 20,
     );
-    assert_eq!(site.drops("p0"), [("mtu", 5)]);
+    assert_eq!(site.drops("p0"), [("mtu", 6)]);
     let warnings = site.show().warnings;
     let about = |device: &str| {
         let start = format!("`{device}` has an MTU of 9000, the uplink `up0` one of 1500");

@@ -43,7 +43,12 @@ pub(super) fn trace(args: &TraceArgs) -> Done {
             }
         }
     }
-    if told == 0 {
+    let missed = trace.missed()?;
+    if missed > 0 {
+        crate::note(format_args!(
+            "{name}: {missed} dropped frames are not shown: they came faster than they could be read"
+        ));
+    } else if told == 0 {
         crate::note(format_args!("{name}: no frame was dropped"));
     }
     Ok(ExitCode::SUCCESS)
