@@ -35,7 +35,11 @@ pub(crate) struct Leaving {
 pub(crate) fn del(call: &Call) -> Result<()> {
     let attachment = call.attachment();
     let record = Record::of(&attachment)?;
-    let leaving = Leaving::of_record(call, &attachment, record.as_ref())?;
+    let leaving = match Leaving::of_record(call, &attachment, record.as_ref()) {
+        // ADD refuses such a configuration before it makes anything.
+        Err(_) if record.is_none() => return Ok(()),
+        leaving => leaving?,
+    };
     let problems = detach(&Handle::here()?, &leaving, record.as_ref());
     finish(problems, record)
 }
@@ -110,10 +114,15 @@ impl Leaving {
 
     /// Has the IPAM plugin take back what it gave.
     fn give_back(&self, record: Option<&Record>) -> Result<()> {
-        match &self.ipam {
-            Some(kind) => self.ipam(kind).run("DEL", record).map(drop),
-            None => Ok(()),
+        let Some(kind) = &self.ipam else {
+            return Ok(());
+        };
+        let ipam = self.ipam(kind);
+        // Where the plugin is missing, ADD makes no record, and nothing else.
+        if record.is_none() && ipam.program().is_err() {
+            return Ok(());
         }
+        ipam.run("DEL", record).map(drop)
     }
 }
 

@@ -104,6 +104,9 @@ impl From<hopyard_switch::Error> for Error {
         // `Net` is transparent: its own text is the inner one's.
         let text = match &error {
             hopyard_switch::Error::Net(inner) => chain(inner),
+            hopyard_switch::Error::OtherLayout { name, .. } => format!(
+                "{error}; use the version of hopyard that made it, or delete it when nothing uses it any more: `hopyard switch delete {name}`"
+            ),
             other => {
                 let sources = other.source().map(|source| format!(": {}", chain(source)));
                 format!("{other}{}", sources.unwrap_or_default())

@@ -173,13 +173,22 @@ pub(crate) fn remove_port(switch: &str, device: &str) -> Result<()> {
 
 /// Takes devices that are about to be removed off the switch; a switch that is gone has none.
 pub(crate) fn release_ports(switch: &str, devices: &[&str]) -> Result<()> {
-    Ok(Switch::release_ports(switch, devices)?)
+    unless_foreign(Switch::release_ports(switch, devices))
 }
 
 /// Removes a switch of the plugin's that has no ports any more.
 pub(crate) fn remove_unused(switch: &SwitchName) -> Result<()> {
-    if switch.is_own {
-        Switch::remove_unused(&switch.name)?;
+    if !switch.is_own {
+        return Ok(());
     }
-    Ok(())
+    unless_foreign(Switch::remove_unused(&switch.name).map(drop))
+}
+
+/// A switch of another version stays as it is, and nothing has to be done there: the program of a port goes with its device,
+/// which the caller removes.
+fn unless_foreign(done: hopyard_switch::Result<()>) -> Result<()> {
+    match done {
+        Err(SwitchError::OtherLayout { .. }) => Ok(()),
+        done => Ok(done?),
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use hopyard_switch::Switch;
 use serde_json::{Value, json};
 
-use crate::host::{Running, conf_with, on_host, spawn, with};
+use crate::host::{Host, Running, conf_with, on_host, spawn, with};
 
 fn base() -> Value {
     conf_with("1.0.0", "front", "10.1.0.5/16")
@@ -14,6 +15,12 @@ fn base() -> Value {
 fn refused_keys_and_capabilities_are_named() {
     on_host(|host| {
         let container = host.container("c1");
+        let mut confs = Vec::new();
+        let mut refuses = |keys: Value, code: u64, word: &str| {
+            let conf = with(&base(), keys);
+            host.call("ADD", &conf, &container).fails(code, &[word]);
+            confs.push(conf);
+        };
         let refused = [
             ("isGateway", json!(true)),
             ("isDefaultGateway", json!(true)),
@@ -31,14 +38,12 @@ fn refused_keys_and_capabilities_are_named() {
             ("isolation", json!(true)),
         ];
         for (key, value) in refused {
-            let said = host.call("ADD", &with(&base(), json!({ key: value })), &container);
-            said.fails(2, &[&format!("`{key}`")]);
+            refuses(json!({ key: value }), 2, &format!("`{key}`"));
         }
         for key in ["portMappings", "aliases"] {
             for list in ["capabilities", "runtimeConfig"] {
-                let conf = with(&base(), json!({ list: { key: [{ "hostPort": 80 }] } }));
-                let said = host.call("ADD", &conf, &container);
-                said.fails(2, &[&format!("capability `{key}`")]);
+                let keys = json!({ list: { key: [{ "hostPort": 80 }] } });
+                refuses(keys, 2, &format!("capability `{key}`"));
             }
         }
         let wrong = [
@@ -46,13 +51,55 @@ fn refused_keys_and_capabilities_are_named() {
             ("mtu", json!(9000)),
             ("master", json!("absent0")),
             ("switch", json!("absent")),
+            ("switch", json!("no.name")),
+            ("ipam", json!({ "range": 1 })),
         ];
         for (key, value) in wrong {
-            let said = host.call("ADD", &with(&base(), json!({ key: value })), &container);
-            said.fails(7, &[&format!("`{key}`")]);
+            refuses(json!({ key: value }), 7, &format!("`{key}`"));
         }
+        refuses(json!({ "ipam": { "type": "a/b" } }), 7, "`ipam.type`");
+        refuses(json!({ "ipam": { "type": "absent" } }), 103, "`absent`");
         assert!(container.inside.link("eth0").is_err());
         assert!(!Path::new("/run/ipam.log").exists(), "IPAM was asked");
+        host.is_clean();
+        // As nothing was made, nothing keeps the runtime from deleting the container.
+        for conf in &confs {
+            host.call("DEL", conf, &container).works();
+        }
+        host.is_clean();
+    });
+}
+
+/// Has the switch of `up0` be another version's: its settings are of a size that nobody here knows.
+fn make_foreign(host: &Host) {
+    let replace = || {
+        let switch = Path::new("/sys/fs/bpf/hopyard/switch/cni-dev-up0");
+        std::fs::remove_file(switch.join("config")).unwrap();
+        std::fs::hard_link(switch.join("rates"), switch.join("config")).unwrap();
+    };
+    host.in_hub(replace).unwrap();
+}
+
+#[test]
+fn a_container_is_deleted_from_a_switch_of_another_version() {
+    on_host(|host| {
+        let conf = conf_with("1.1.0", "front", "10.1.0.5/16");
+        let container = host.container("c1");
+        host.call("ADD", &conf, &container).works();
+        make_foreign(host);
+        let way_out =
+            "delete it when nothing uses it any more: `hopyard switch delete cni-dev-up0`";
+        host.call_network("STATUS", &conf).fails(50, &[way_out]);
+        let said = host.call("ADD", &conf, &host.container("c2"));
+        said.fails(100, &[way_out]);
+        for _ in 0..2 {
+            host.call("DEL", &conf, &container).works();
+            assert!(container.inside.link("eth0").is_err());
+            assert_eq!(host.devices(), Vec::<String>::new());
+        }
+        // The way out.
+        host.in_hub(|| Switch::remove("cni-dev-up0").unwrap())
+            .unwrap();
         host.is_clean();
     });
 }

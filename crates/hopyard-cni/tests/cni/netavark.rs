@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -326,20 +327,36 @@ fn the_next_command_takes_away_what_a_lost_container_left() {
     });
 }
 
+/// Moments at which a setup is killed.
+const STEPS: u32 = 12;
+
 /// Killed at whatever moment: `teardown`, which podman calls for what it knows of, takes away the rest.
 #[test]
 fn a_killed_setup_is_taken_away() {
     on_host(|host| {
         let net = network(&json!({ "parent": "up0" }));
         let stdin = container(&net, "a", "10.1.5.1");
-        for step in 0..12 {
+        // What one takes, when nothing of it is new any more: the moments are spread over all of it.
+        let mut whole = Duration::ZERO;
+        for _ in 0..2 {
+            let a = host.container("a");
+            let began = Instant::now();
+            about(host, "setup", &a, &stdin).works();
+            whole = began.elapsed();
+            about(host, "teardown", &a, &stdin).works();
+        }
+        let mut half_way = 0;
+        for step in 0..STEPS {
             let a = host.container("a");
             let netns = a.inside.ns().proc_path();
             let words = ["setup", netns.to_str().unwrap()];
             let mut running = Running::start(command(host, &words), &stdin);
-            std::thread::sleep(std::time::Duration::from_millis(step * 4));
-            running.child.kill().unwrap();
-            running.child.wait().unwrap();
+            std::thread::sleep(whole * step / STEPS);
+            // It may have ended by itself.
+            let _ = running.child.kill();
+            let is_done = running.child.wait().unwrap().success();
+            let is_begun = !files(&format!("{DRIVER_RECORDS}/guests")).is_empty();
+            half_way += usize::from(is_begun && !is_done);
             if step % 2 == 0 {
                 about(host, "teardown", &a, &stdin).works();
             }
@@ -351,6 +368,7 @@ fn a_killed_setup_is_taken_away() {
             about(host, "teardown", &a, &stdin).works();
             is_clean(host);
         }
+        assert!(half_way > 0, "no setup of {whole:?} was killed half-way");
     });
 }
 
