@@ -1,10 +1,12 @@
 //! The hook of libvirt and script of Xen in `contrib/libvirt`, called as these call it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use hopyard_net::Handle;
+use hopyard_switch::Mac;
 
 use crate::support::apart;
 use crate::support::cli::{PROGRAM, Said};
@@ -17,9 +19,14 @@ const HOOK: &str = concat!(
 
 /// The hook with libvirt's arguments and a definition on stdin.
 fn call(site: &Site, guest: &str, operation: &str, definition: &str) -> Said {
+    let bin = Path::new(PROGRAM).parent().unwrap();
+    call_with(site, bin, guest, operation, definition)
+}
+
+/// As [`call`], with the directory in which `hopyard` is.
+fn call_with(site: &Site, bin: &Path, guest: &str, operation: &str, definition: &str) -> Said {
     let file = Path::new("/run").join(format!("{guest}.xml"));
     fs::write(&file, definition).unwrap();
-    let programs = Path::new(PROGRAM).parent().unwrap().display();
     let mut command = Command::new("sh");
     let script = format!(
         "exec {HOOK} {guest} {operation} begin - < {}",
@@ -28,21 +35,34 @@ fn call(site: &Site, guest: &str, operation: &str, definition: &str) -> Said {
     let path = std::env::var("PATH").unwrap();
     command
         .args(["-c", &script])
-        .env("PATH", format!("{programs}:{path}"));
+        .env("PATH", format!("{}:{path}", bin.display()));
     site.run(command)
+}
+
+/// The Ethernet address of a guest.
+fn mac(site: &Site, n: usize) -> Mac {
+    let inside = Handle::new(&site.guests[n]).unwrap();
+    Mac(inside.link("eth0").unwrap().mac.unwrap())
 }
 
 /// A definition with one port, at the device `pN` of the host.
 fn definition(site: &Site, n: usize, port: &str) -> String {
-    let inside = Handle::new(&site.guests[n]).unwrap();
-    let mac = inside.link("eth0").unwrap().mac.unwrap();
-    let mac: Vec<String> = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+    definition_of(site, &[n], &format!("<h:port {port}/>"))
+}
+
+/// A definition with an interface at each of these devices of the host.
+fn definition_of(site: &Site, devices: &[usize], ports: &str) -> String {
+    let interface = |n: &usize| {
+        let mac = mac(site, *n);
+        format!(
+            "<interface type='ethernet'><mac address='{mac}'/><target dev='p{n}' managed='no'/></interface>"
+        )
+    };
+    let interfaces: String = devices.iter().map(interface).collect();
     format!(
-        "<domain type='qemu'><name>guest{n}</name>\
-         <metadata><h:guest xmlns:h='urn:hopyard:guest:1'><h:port {port}/></h:guest></metadata>\
-         <devices><interface type='ethernet'><mac address='{}'/><target dev='p{n}' managed='no'/></interface></devices>\
-         </domain>",
-        mac.join(":")
+        "<domain type='qemu'><name>guest</name>\
+         <metadata><h:guest xmlns:h='urn:hopyard:guest:1'>{ports}</h:guest></metadata>\
+         <devices>{interfaces}</devices></domain>"
     )
 }
 
@@ -93,6 +113,74 @@ fn a_wrong_definition_keeps_the_guest_from_starting() {
             nothing_stands();
         }
         call(&site, "web", "start", "<domain").exits(1);
+        nothing_stands();
+    });
+}
+
+/// libvirt kills a running guest whose hook fails at `reconnect`.
+#[test]
+fn a_reconnect_that_cannot_be_done_says_why_and_succeeds() {
+    apart(|| {
+        let site = Site::new();
+        let of = |n: usize| definition(&site, n, "pdev='up0'");
+        for (guest, n) in [("web", 0), ("db", 1)] {
+            call(&site, guest, "start", &of(n)).exits(0);
+        }
+        let wrong = definition(&site, 0, "pdev='up0' isolatd='yes'");
+        for (text, words) in [
+            ("<domain", "hopyard: unclosed token"),
+            (&*wrong, "hopyard: unknown attribute `isolatd`"),
+        ] {
+            call(&site, "web", "reconnect", text)
+                .exits(0)
+                .says(&[words]);
+        }
+        // Both ports stay when the uplink goes, and so does their switch.
+        let hub = Handle::new(&site.hub).unwrap();
+        hub.delete_link("up0").unwrap();
+        let way_out = "`hopyard switch uplink cni-dev-up0 up0`";
+        call(&site, "web", "reconnect", &of(0))
+            .exits(0)
+            .says(&["hopyard: p0: ", way_out]);
+        site.talks();
+        call(&site, "other", "start", &of(2))
+            .exits(1)
+            .says(&[way_out]);
+        site.talks();
+        for (guest, n) in [("web", 0), ("db", 1)] {
+            call(&site, guest, "stopped", &of(n)).exits(0);
+        }
+        nothing_stands();
+    });
+}
+
+#[test]
+fn a_start_that_cannot_be_undone_undoes_the_rest_and_says_both_reasons() {
+    apart(|| {
+        let site = Site::new();
+        // One that refuses the last port, and then does not let go of the first.
+        let bin = Path::new("/run/bin");
+        let program = bin.join("hopyard");
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in\n\
+             'switch port add cni-dev-up0 p2 '*) echo 'hopyard: no room' >&2; exit 2 ;;\n\
+             'switch port del cni-dev-up0 p0') echo 'hopyard: it is stuck' >&2; exit 2 ;;\n\
+             esac\nexec {PROGRAM} \"$@\"\n"
+        );
+        fs::create_dir(bin).unwrap();
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let port = |n: usize| format!("<h:port pdev='up0' mac='{}'/>", mac(&site, n));
+        let ports = [0, 1, 2].map(port).concat();
+        let text = definition_of(&site, &[0, 1, 2], &ports);
+        call_with(&site, bin, "web", "start", &text)
+            .exits(1)
+            .says(&["no room", "it is stuck"]);
+        let shown = site.shown();
+        let left = shown[0]["ports"].as_array().unwrap();
+        assert_eq!(left.len(), 1, "{shown:#}");
+        assert_eq!(left[0]["device"], "p0");
+        site.switch(&["delete", "cni-dev-up0"]).exits(0);
         nothing_stands();
     });
 }
