@@ -8,7 +8,7 @@ both judges see the same draws.
 import functools
 import math
 from operator import mul
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 RESAMPLES, DRAWS, FEWEST = 1000, 400, 6  # docs/curves.md
@@ -57,6 +57,15 @@ def jackknife(n, figure, confidence):
         return None
     half = t_value(confidence, n - 1) * (n - 1) * stdev(parts) / math.sqrt(n)
     return Interval(whole, whole - half, whole + half, n)
+
+
+def location(values):
+    """The median of the means of all pairs (Hodges and Lehmann); None of nothing, or of what is no number."""
+    if not values or any(map(math.isnan, values)):
+        return None
+    means = ((one + two) / 2 for at, one in enumerate(values) for two in values[at:])
+    means = [mean for mean in means if not math.isnan(mean)]
+    return median(means) if means else None
 
 
 def exp(interval):
@@ -155,7 +164,8 @@ class Curve:
         return Interval(value, min(ends[0], value), max(ends[1], value), len(self.rows)) if ends else None
 
     def full(self):
-        """The first count at which the mean is 99 % or more; an end beyond the last count is the last."""
+        """The first count at which the mean is 99 % or more, or any above the last one at which it is less: what lies between two
+        counts was not measured. An end beyond the last count is the last."""
 
         def first(mean):
             return next((x for x, y in zip(self.counts, mean) if y >= 0.99), math.inf)
@@ -163,15 +173,20 @@ class Curve:
         found = self.estimate(first)
         if not found or found.value == math.inf:
             return None
-        return found._replace(high=min(found.high, self.counts[-1]))
+        less = max((x for x in self.counts if x < found.low), default=0)
+        return found._replace(low=min(less + 1, found.low), high=min(found.high, self.counts[-1]))
 
-    def leap(self):
-        """The largest change between neighbours: first of those wholly beyond 40 points, by size."""
+    def leap(self, least=None):
+        """The largest change between neighbours: first of those wholly beyond 40 points, by size. Where a rise of at least so much is
+        asked for, the largest rise: first of those wholly beyond that; where none is, any of them may be the largest."""
         places = len(self.counts) - 1
         each = 1 - (1 - self.confidence) / places
         steps = [student([row[i + 1] - row[i] for row in self.rows], each) for i in range(places)]
         if None in steps:
             return None
+        if least is not None:
+            best = max(steps, key=lambda step: (step.low >= least, step.value))
+            return best if best.low >= least else best._replace(high=max(step.high for step in steps))
         return max(steps, key=lambda step: (max(step.low, -step.high) >= 0.4, abs(step.value)))
 
     def r_squared(self):

@@ -93,17 +93,31 @@ def median_run(arrivals, _):
     return next((at for q, at in runs["quantiles"] if q == 0.5), None) if runs and runs["count"] >= 20 else None
 
 
-def settling(arrivals, _):
-    """The end of the first interval from which on jitter stays within 10 % of its final value (docs/curves.md)."""
+def watched(arrivals):
+    """Jitter by interval from the start of the traffic; None where it was not watched from there, or for too short."""
     series = arrivals.get("series")
     jitter = [interval.get("interarrival_sd_ns") for interval in series["intervals"]] if series else []
-    if len(jitter) < 8 or None in jitter or series["before_ns"]:
+    return None if len(jitter) < 8 or None in jitter or series["before_ns"] else jitter
+
+
+def settling(arrivals, _):
+    """The end of the first interval from which on jitter stays within 10 % of its final value (docs/curves.md)."""
+    jitter = watched(arrivals)
+    if jitter is None:
         return None
     quarter = sorted(jitter[-(len(jitter) // 4) :])
     final = (quarter[(len(quarter) - 1) // 2] + quarter[len(quarter) // 2]) / 2
     outside = [i for i, value in enumerate(jitter) if abs(value - final) > 0.1 * final]
     settled = outside[-1] + 1 if outside else 0
-    return (settled + 1) * series["interval_ns"] / 1e9 if settled <= len(jitter) - len(quarter) else None
+    within = settled <= len(jitter) - len(quarter)
+    return (settled + 1) * arrivals["series"]["interval_ns"] / 1e9 if within else None
+
+
+def unsettled(m):
+    """What the time to settle is at least where jitter left its band in the last quarter: all before that."""
+    arrivals = m.get("arrivals") or {}
+    jitter = watched(arrivals)
+    return jitter and (len(jitter) - len(jitter) // 4) * arrivals["series"]["interval_ns"] / 1e9
 
 
 def softirq(m, _):

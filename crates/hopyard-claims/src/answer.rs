@@ -2,7 +2,10 @@
 
 use super::Chosen;
 use super::evidence::Evidence;
-use super::place::{combine, of_check, place};
+use super::figure::Gathered;
+use super::label::at;
+use super::place::{Confidences, decide, of_check};
+use super::position::position;
 use super::rule::{Check, Judge};
 use crate::model::{AnswerFigure, AnswerPoint, Answered, FOR_A_VERDICT, QuestionReport};
 use crate::report::claims::quoted;
@@ -13,9 +16,16 @@ const PLACES: usize = 4;
 /// Answers a question by what was measured.
 pub(super) fn answer(chosen: Chosen<'_>, evidence: &Evidence) -> QuestionReport {
     let question = chosen.claim;
-    let figures: Vec<AnswerFigure> = question
+    let gathered: Vec<(&Check, Gathered)> = question
         .measured()
-        .map(|check| figure(check, chosen.plan_of(check), evidence))
+        .map(|check| (check, of_check(check, chosen.plan_of(check), evidence)))
+        .collect();
+    // Places that decide which answer it is: one of many may lie outside by chance, as those of a claim may.
+    let deciding = gathered.iter().filter(|(check, _)| check.says.is_some());
+    let places = deciding.map(|(_, gathered)| gathered.points.len()).sum();
+    let figures: Vec<AnswerFigure> = gathered
+        .into_iter()
+        .map(|(check, gathered)| of_points(check, gathered, places, evidence))
         .collect();
     QuestionReport {
         id: question.id.clone(),
@@ -38,17 +48,26 @@ fn answered(figures: &[AnswerFigure]) -> Answered {
     }
 }
 
-/// A figure, or why there is none.
+/// A figure by itself, or why there is none.
 pub(super) fn figure(check: &Check, plan: &str, evidence: &Evidence) -> AnswerFigure {
     let gathered = of_check(check, plan, evidence);
+    let places = gathered.points.len();
+    of_points(check, gathered, places, evidence)
+}
+
+/// A figure of a question that has so many places in all, or why there is none.
+fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence) -> AnswerFigure {
+    let asked = Confidences::of(check.over, gathered.points.len(), all, gathered.confidence);
     let mut missing = gathered.untested;
     let mut points = Vec::new();
     let mut places = Vec::new();
     let bounds = check.bounds();
     for point in gathered.points {
-        match point.figure.interval(gathered.confidence) {
-            Some(measured) => {
-                places.push(place(bounds, &measured, &measured));
+        let interval = |confidence| point.figure.interval(confidence);
+        let decide = interval(asked.within).zip(interval(asked.outside));
+        match interval(gathered.confidence).zip(decide) {
+            Some((measured, (own, wide))) => {
+                places.push(position(bounds, &point.figure, (&own, &wide)));
                 points.push(AnswerPoint {
                     at: point.at,
                     measured,
@@ -73,7 +92,7 @@ pub(super) fn figure(check: &Check, plan: &str, evidence: &Evidence) -> AnswerFi
             gathered.what
         ));
     }
-    let mut seen = gathered.refuted;
+    let (verdict, mut seen) = decide(check.over, &places, (gathered.refuted, gathered.unshown));
     if let Judge::Does { does } = &check.judge {
         match evidence.deed(does) {
             Some(Ok(deed)) => seen = Some(deed.seen),
@@ -81,7 +100,6 @@ pub(super) fn figure(check: &Check, plan: &str, evidence: &Evidence) -> AnswerFi
             None => missing.push("it was not tried".to_owned()),
         }
     }
-    let verdict = combine(check.over, &places);
     let says = check.says.as_ref().and_then(|says| says.of(verdict));
     AnswerFigure {
         what: gathered.what,
@@ -123,11 +141,7 @@ pub(super) fn in_words(figure: &AnswerFigure) -> String {
             let alone = crate::report::claims::alone(figure.quantity.as_deref(), value);
             format!(", published {alone}")
         });
-        let at = match point.at.as_str() {
-            "" => String::new(),
-            against if against.starts_with("against") => format!(" {against}"),
-            at => format!(" at {at}"),
-        };
+        let at = at(&point.at);
         let value = quoted(figure.quantity.as_deref(), &point.measured);
         format!("{value}{at}{published}")
     };

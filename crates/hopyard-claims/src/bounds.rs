@@ -31,6 +31,11 @@ impl Bounds {
         Self { beyond, ..self }
     }
 
+    /// Is nothing but 0 within?
+    pub(super) fn ask_for_none(self) -> bool {
+        !self.beyond && self.low == f64::NEG_INFINITY && self.high == 0.0
+    }
+
     pub(super) fn lies(self, estimate: &Estimate) -> BoundPosition {
         let (between, apart) = if self.beyond {
             (BoundPosition::Outside, BoundPosition::Inside)

@@ -84,8 +84,8 @@ impl Next {
 }
 
 /// Shares a time among plans. Each first gets the least that it takes to decide anything, with a reserve if there is enough for all with
-/// it, without one if there is enough without; the rest is shared by the number of claims that plans judge, and none gets more than it wants. If there is more time than all want, each gets more,
-/// because blocks that the hypervisor disturbed are measured twice.
+/// it, without one if there is enough without; the rest is shared by the number of claims that plans judge, and none gets more than it
+/// wants. If there is more time than all want, each gets more, because windows and turns that others disturbed are taken again.
 #[must_use]
 pub fn shares(plans: &[Wants], time: Duration) -> Vec<Duration> {
     let most: Vec<Duration> = plans.iter().map(|plan| plan.most).collect();

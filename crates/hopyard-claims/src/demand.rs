@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Chosen;
-use super::evidence::What;
 use super::lacking::lacking;
 use super::rule::{Check, Judge};
 use super::select::Selection;
+use super::what::What;
 use crate::lab;
 use crate::model::{AXES, Cell};
 use crate::plan::{self, ExpandError, Part, Paths, Plan};
@@ -176,15 +176,14 @@ fn cells(
     }
     let mut all = plan::expand(plan)?.cells;
     all.retain(|cell| kept.is_none_or(|kept| kept.allows(cell)));
+    let needs = |check: &Check, cell: &Cell| {
+        let mut pairs = pairs(check, &all).into_iter();
+        pairs.any(|(own, others)| own == cell || others.contains(&cell))
+    };
     let needed = |cell: &Cell| {
         checks.iter().any(|(_, check)| {
-            let pairs = pairs(check, &all);
-            let given = check.given.as_ref();
-            let is_given = given.is_some_and(|given| given.cells.has(cell));
-            is_given
-                || pairs
-                    .iter()
-                    .any(|(own, others)| *own == cell || others.contains(&cell))
+            let given = check.given.as_ref().map(|given| &*given.check);
+            needs(check, cell) || given.is_some_and(|given| needs(given, cell))
         })
     };
     Ok(all.iter().filter(|cell| needed(cell)).cloned().collect())

@@ -9,6 +9,13 @@ pub(super) enum Figure {
     Ratio { a: Vec<f64>, b: Vec<f64> },
     /// By itself.
     Level(Vec<f64>),
+    /// By itself, of what should not be there: what each window shows, and whether the hypervisor disturbed the window.
+    Windows {
+        values: Vec<f64>,
+        disturbed: Vec<bool>,
+    },
+    /// By itself, in seconds: of windows in which jitter did not settle, what the time is at least.
+    AtLeast { values: Vec<f64>, unsettled: usize },
     /// Known with its interval.
     Known(Estimate),
     /// A figure of the sums of several cells over blocks; none where it would be of nothing.
@@ -27,7 +34,9 @@ impl Figure {
             }
             Self::Ratio { a, b } => stats::paired_ratio(a, b, confidence),
             Self::Known(estimate) => estimate.at(confidence),
-            Self::Level(values) => stats::mean_interval(&Samples::new(values).ok()?, confidence),
+            Self::Level(values) | Self::Windows { values, .. } | Self::AtLeast { values, .. } => {
+                stats::mean_interval(&Samples::new(values).ok()?, confidence)
+            }
             Self::OfSums { sides, of } => {
                 stats::jackknife(sides.first()?.len(), confidence, |out| {
                     let sum = |side: &Vec<f64>| -> f64 {
@@ -37,6 +46,21 @@ impl Figure {
                     of(&sides.iter().map(sum).collect::<Vec<_>>())
                 })
             }
+        }
+    }
+
+    /// What an interval does not say of it.
+    pub(super) fn remark(&self) -> Option<String> {
+        match self {
+            Self::Windows { values, .. } => {
+                let above = values.iter().filter(|value| **value > 0.0).count();
+                (above > 0).then(|| format!("(above 0 in {above} of {} windows)", values.len()))
+            }
+            Self::AtLeast { values, unsettled } => Some(format!(
+                "(at least: jitter did not settle in {unsettled} of {} windows)",
+                values.len()
+            )),
+            _ => None,
         }
     }
 
@@ -87,6 +111,8 @@ pub(super) struct Gathered {
     pub(super) untested: Vec<String>,
     /// It is known to fail before any interval is looked at, and why.
     pub(super) refuted: Option<String>,
+    /// It cannot hold, wherever its points lie: something else that it takes is not shown.
+    pub(super) unshown: Option<String>,
 }
 
 impl Gathered {
@@ -104,6 +130,8 @@ impl Gathered {
             self.quantity = other.quantity;
             self.confidence = other.confidence;
         }
+        self.refuted = self.refuted.take().or(other.refuted);
+        self.unshown = self.unshown.take().or(other.unshown);
         self.points
             .extend(other.points.into_iter().map(|point| Point {
                 at: format!("{} {place}", point.at).trim().to_owned(),

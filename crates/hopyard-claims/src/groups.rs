@@ -1,9 +1,11 @@
 //! What makes one figure: a cell beside what it is compared with, or several of them that a geometric mean is taken of.
 
-use super::evidence::{self, Series, What};
+use super::evidence::{self, Series};
 use super::figure::Figure;
 use super::label::{apart, versus};
 use super::rule::{Check, Judge};
+use super::values::Values;
+use super::what::What;
 use crate::model::{Axis, Cell, axis};
 use crate::stats;
 use crate::store::Run;
@@ -49,6 +51,13 @@ impl<'a> Group<'a> {
         groups
     }
 
+    /// Every cell that it is of.
+    pub(super) fn cells(&self) -> impl Iterator<Item = &'a Cell> {
+        self.members
+            .iter()
+            .flat_map(|member| member.0.iter().copied())
+    }
+
     /// The cell that the figure is of; of a mean, without the axes that it is over.
     pub(super) fn cell(&self) -> &Cell {
         &self.place[0]
@@ -79,20 +88,16 @@ impl<'a> Group<'a> {
     ///
     /// # Errors
     /// A member has no values: a mean of the others would be another figure.
-    pub(super) fn figure(
-        &self,
-        check: &Check,
-        series: &impl Fn(&Cell) -> Result<Series, String>,
-    ) -> Result<Figure, String> {
-        let of_member = |member: &Member<'_>| -> Result<Vec<Series>, String> {
-            let all: Result<_, _> = member.0.iter().map(|cell| series(cell)).collect();
-            all.map_err(|why| self.lacks(member, &why))
+    pub(super) fn figure(&self, check: &Check, values: &Values<'_>) -> Result<Figure, String> {
+        let is_level = matches!(check.judge, Judge::Level { .. });
+        let alone = match self.members.as_slice() {
+            [member] if is_level => Some(member.0[0]),
+            _ => None,
         };
-        let members: Vec<Vec<Series>> = self
-            .members
-            .iter()
-            .map(of_member)
-            .collect::<Result<_, _>>()?;
+        if let Some(figure) = alone.and_then(|cell| values.at_least(cell)) {
+            return Ok(figure);
+        }
+        let members = self.series(check, values)?;
         let blocks = shared_blocks(&members.iter().flatten().collect::<Vec<_>>());
         let side = |side: usize| -> Result<Vec<f64>, String> {
             let in_block = |block: &u32| {
@@ -105,17 +110,37 @@ impl<'a> Group<'a> {
             };
             blocks.iter().map(in_block).collect()
         };
-        Ok(match check.judge {
-            Judge::Ratio { .. } => Figure::Ratio {
+        let none_of = alone.filter(|_| check.bounds().ask_for_none());
+        Ok(match (&check.judge, none_of) {
+            (Judge::Ratio { .. }, _) => Figure::Ratio {
                 a: side(0)?,
                 b: side(1)?,
             },
-            Judge::Share { .. } => Figure::share((0..3).map(side).collect::<Result<_, _>>()?),
-            Judge::Corrected { .. } => {
+            (Judge::Share { .. }, _) => Figure::share((0..3).map(side).collect::<Result<_, _>>()?),
+            (Judge::Corrected { .. }, _) => {
                 Figure::corrected((0..4).map(side).collect::<Result<_, _>>()?)
+            }
+            (_, Some(cell)) => {
+                let disturbed = values.disturbed(cell);
+                Figure::Windows {
+                    values: side(0)?,
+                    disturbed: blocks.iter().map(|b| disturbed.contains(b)).collect(),
+                }
             }
             _ => Figure::Level(side(0)?),
         })
+    }
+
+    /// The values of each member's cells.
+    fn series(&self, check: &Check, values: &Values<'_>) -> Result<Vec<Vec<Series>>, String> {
+        let of_member = |member: &Member<'_>| {
+            let all: Result<Vec<Series>, String> = match (&check.judge, member.0.as_slice()) {
+                (Judge::Ratio { .. }, &[one, other]) => values.pair([one, other]).map(Vec::from),
+                (_, cells) => cells.iter().map(|cell| values.of(cell)).collect(),
+            };
+            all.map_err(|why| self.lacks(member, &why))
+        };
+        self.members.iter().map(of_member).collect()
     }
 
     /// Why there is no figure, where a member has no values.
@@ -209,18 +234,11 @@ pub(super) fn common_mean(groups: &[&Group<'_>]) -> Option<String> {
 }
 
 /// The blocks that all of these have.
-fn shared_blocks(series: &[&Series]) -> Vec<u32> {
+pub(super) fn shared_blocks(series: &[&Series]) -> Vec<u32> {
     let blocks = series
         .iter()
         .take(1)
         .flat_map(|first| first.keys().copied());
     let has_all = |block: &u32| series.iter().all(|one| one.contains_key(block));
     blocks.filter(has_all).collect()
-}
-
-/// The values of two cells in the blocks that both have.
-pub(super) fn paired(one: &Series, other: &Series) -> (Vec<f64>, Vec<f64>) {
-    let blocks = shared_blocks(&[one, other]);
-    let of = |series: &Series| blocks.iter().map(|block| series[block]).collect();
-    (of(one), of(other))
 }

@@ -1,13 +1,17 @@
 //! From series of values to the points that a rule is about: one figure each, with an interval at any
 //! confidence.
 
+use super::called::{compared, words};
 use super::demand::pairs;
-use super::evidence::{self, What};
+use super::evidence;
 use super::figure::{Figure, Gathered, Point};
 use super::groups::{self, Group};
+use super::label::said;
 use super::peak;
+use super::premise::Premise;
 use super::rule::{Check, Judge};
 use super::shapes;
+use super::values::Values;
 use crate::model::{Base, Cell};
 use crate::store::Run;
 
@@ -32,9 +36,6 @@ pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
             "it is about {least} CPUs or more, and this machine has {cpus}"
         ));
     }
-    if let Some(Err(why)) = check.given.as_ref().map(|given| given.is_so(run)) {
-        return Gathered::untested(why);
-    }
     let cells: Vec<Cell> = run.header.cells.iter().map(|c| c.cell.clone()).collect();
     let mut gathered = Gathered {
         confidence: run.header.confidence,
@@ -47,46 +48,68 @@ pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
     if found.is_empty() && gathered.untested.is_empty() {
         gathered.note(format!("the run of plan {plan} has no such cells"));
     }
-    if let Judge::Curve { shape, to, .. } = &check.judge {
-        let wanted = shapes::Wanted {
-            shape: *shape,
-            what,
-            cells: selection,
-            to: to.as_deref().and_then(|to| Base::parse(to).ok()),
-            published: &check.published,
-        };
-        shapes::gather(&mut gathered, run, &wanted);
-        return gathered;
+    let values = Values { run, what };
+    let premise = check
+        .given
+        .as_ref()
+        .map(|given| Premise::of_run(given, run));
+    if let (Some(premise), Judge::Curve { .. } | Judge::Peak { .. }) = (&premise, &check.judge) {
+        let members = found
+            .iter()
+            .flat_map(|(cell, others)| others.iter().chain([cell]));
+        if let Err(why) = premise.is_so_of(&members.copied().collect::<Vec<_>>()) {
+            return Gathered::untested(why);
+        }
     }
-    let series = |cell: &Cell| {
-        let at = cells.iter().position(|c| c == cell).unwrap_or_default();
-        evidence::series(run, at, what)
-    };
-    if let Judge::Peak { axis, last, .. } = &check.judge {
-        let wanted = peak::Wanted {
-            axis,
-            last: *last,
-            what,
-            published: &check.published,
-        };
-        peak::gather(&mut gathered, run, &found, &wanted, series);
-        gathered.what = format!("{}, by {axis}", words(what, &found));
-        return gathered;
+    match &check.judge {
+        Judge::Curve { shape, to, .. } => {
+            let wanted = shapes::Wanted {
+                shape: *shape,
+                cells: selection,
+                to: to.as_deref().and_then(|to| Base::parse(to).ok()),
+                at_least: check.at_least,
+                published: &check.published,
+            };
+            shapes::gather(&mut gathered, &found, &wanted, values);
+        }
+        Judge::Peak { axis, last, .. } => {
+            let wanted = peak::Wanted {
+                axis,
+                last: *last,
+                published: &check.published,
+            };
+            peak::gather(&mut gathered, &found, &wanted, values);
+            gathered.what = format!("{}, by {axis}", words(what, &found));
+        }
+        _ => of_groups(&mut gathered, &found, (check, premise.as_ref()), values),
     }
-    let all = Group::all(check, &found);
+    gathered
+}
+
+/// The points of groups of cells.
+fn of_groups(
+    gathered: &mut Gathered,
+    found: &[(&Cell, Vec<&Cell>)],
+    (check, premise): (&Check, Option<&Premise>),
+    values: Values<'_>,
+) {
+    let Values { run, what } = values;
+    let all = Group::all(check, found);
     let mut measured: Vec<(&Group<'_>, Figure)> = Vec::new();
     for (group, name) in all
         .iter()
         .zip(groups::names(&all.iter().collect::<Vec<_>>(), false))
     {
-        match group.figure(check, &series) {
+        let cells: Vec<&Cell> = group.cells().collect();
+        let is_so = premise.map_or(Ok(()), |premise| premise.is_so_of(&cells));
+        match is_so.and_then(|()| group.figure(check, &values)) {
             Ok(figure) => measured.push((group, figure)),
             Err(why) if group.mean_over().is_empty() || name.is_empty() => gathered.note(why),
             Err(why) => gathered.note(format!("{name}: {why}")),
         }
     }
     let of: Vec<&Group<'_>> = measured.iter().map(|(group, _)| *group).collect();
-    gathered.what = compared(&words(what, &found), check, &of);
+    gathered.what = compared(&words(what, found), check, &of);
     if matches!(check.judge, Judge::Level { .. }) {
         gathered.quantity = of.first().map(|group| what.name(group.cell().load));
     }
@@ -96,48 +119,9 @@ pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
         .into_iter()
         .zip(names)
         .map(|((group, figure), at)| Point {
-            at,
-            figure,
+            at: said(&[&at, &figure.remark().unwrap_or_default()]),
             published: group.published(check, run, what),
+            figure,
         });
     gathered.points = points.collect();
-    gathered
-}
-
-/// `goodput, veth-route / native` where all pairs differ in the same, else `goodput over veth`; and what a mean is over.
-fn compared(words: &str, check: &Check, groups: &[&Group<'_>]) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for versus in groups.iter().flat_map(|group| group.versus()) {
-        if !all.contains(&versus) {
-            all.push(versus);
-        }
-    }
-    let mut text = match (&check.judge, all.as_slice()) {
-        (_, [one]) => format!("{words}, {one}"),
-        (Judge::Ratio { to, .. }, [_, ..]) if to.len() == 1 => format!("{words} over {}", to[0]),
-        (Judge::Share { without, base, .. }, _) => {
-            format!("share of {words} above {base} that {without} lacks")
-        }
-        (Judge::Corrected { to, less, .. }, _) => {
-            format!("{words} over {to}, without what they differ by at {less}")
-        }
-        _ => words.to_owned(),
-    };
-    if !check.mean_over.is_empty() {
-        let values = groups::common_mean(groups).filter(|values| !values.is_empty());
-        let values = values.unwrap_or_else(|| check.mean_over.join(", ").replace('_', " "));
-        text.push_str(&format!(", geometric mean over {values}"));
-    }
-    text
-}
-
-fn words(what: &What, found: &[(&Cell, Vec<&Cell>)]) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for (cell, _) in found {
-        let name = crate::report::claims::words(&what.name(cell.load));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.join(" or ")
 }

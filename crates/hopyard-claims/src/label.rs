@@ -69,6 +69,21 @@ pub(super) fn versus(one: &Cell, other: &Cell) -> String {
     all.into_iter().take(first).collect::<Vec<_>>().join(", ")
 }
 
+/// ` at flows 2`: where a figure is, behind the figure.
+pub(super) fn at(place: &str) -> String {
+    match place {
+        "" => String::new(),
+        said if said.starts_with("against") || said.starts_with('(') => format!(" {said}"),
+        place => format!(" at {place}"),
+    }
+}
+
+/// Words one after the other, as far as there are any.
+pub(super) fn said(words: &[&str]) -> String {
+    let there = words.iter().copied().filter(|words| !words.is_empty());
+    there.collect::<Vec<_>>().join(" · ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

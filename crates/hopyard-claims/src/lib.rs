@@ -11,6 +11,7 @@
 mod answer;
 pub mod bench;
 mod bounds;
+mod called;
 pub mod campaign;
 mod code;
 mod demand;
@@ -29,15 +30,20 @@ mod lacking;
 mod lacks;
 mod peak;
 mod place;
+mod position;
+mod premise;
 mod profiles;
 mod published;
 mod rule;
 mod select;
 mod sentence;
+mod settling;
 mod shapes;
 #[cfg(test)]
 mod tests;
+mod values;
 mod verdict;
+mod what;
 
 use std::sync::LazyLock;
 

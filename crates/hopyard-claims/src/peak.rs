@@ -2,14 +2,14 @@
 
 use std::cmp::Ordering;
 
-use super::evidence::{self, Series, What};
+use super::evidence::{self, Series};
 use super::figure::{Figure, Gathered, Point};
-use super::groups::paired;
-use super::label::apart;
+use super::groups::shared_blocks;
+use super::label::{apart, said};
 use super::published::Published;
+use super::values::Values;
 use crate::model::{Cell, FOR_A_VERDICT, axis, grouped};
-use crate::stats;
-use crate::store::Run;
+use crate::stats::{self, Estimate};
 
 /// What peak is meant.
 pub(super) struct Wanted<'a> {
@@ -17,20 +17,44 @@ pub(super) struct Wanted<'a> {
     pub(super) axis: &'a str,
     /// Its last value.
     pub(super) last: u32,
-    /// Of which quantity.
-    pub(super) what: &'a What,
     /// What the rule has of a report.
     pub(super) published: &'a Published,
+}
+
+/// A cell at a value of the axis.
+struct Place<'a> {
+    at: u32,
+    cell: &'a Cell,
+    series: Series,
+}
+
+impl Place<'_> {
+    fn height(&self) -> Option<f64> {
+        stats::mean(&self.series.values().copied().collect::<Vec<_>>())
+    }
+
+    /// It over another place, block by block.
+    ///
+    /// # Errors
+    /// One of them has no values, and why.
+    fn over(&self, other: &Self, values: Values<'_>) -> Result<Figure, String> {
+        let [own, theirs] = values.pair([self.cell, other.cell])?;
+        let blocks = shared_blocks(&[&own, &theirs]);
+        let side = |series: &Series| blocks.iter().map(|block| series[block]).collect();
+        Ok(Figure::Ratio {
+            a: side(&own),
+            b: side(&theirs),
+        })
+    }
 }
 
 /// The best of the values below the number of CPUs over each of the others, and the last over the best: a figure for all cells that
 /// differ in nothing but the axis.
 pub(super) fn gather(
     gathered: &mut Gathered,
-    run: &Run,
     found: &[(&Cell, Vec<&Cell>)],
     wanted: &Wanted<'_>,
-    series: impl Fn(&Cell) -> Result<Series, String>,
+    values: Values<'_>,
 ) {
     let Ok(axis) = axis(wanted.axis) else { return };
     let alike = grouped(found.iter().map(|(cell, _)| {
@@ -40,75 +64,80 @@ pub(super) fn gather(
     }));
     let names = apart(&alike.iter().map(|(place, _)| place).collect::<Vec<_>>());
     for ((_, cells), name) in alike.iter().zip(names) {
-        of_cells(gathered, run, (cells, &name), wanted, &series);
+        let at = |cell: &Cell| (axis.show)(&cell.axes).and_then(|shown| shown.parse::<u32>().ok());
+        let mut all = Vec::new();
+        for &cell in cells {
+            match (at(cell), values.of(cell)) {
+                (Some(at), Ok(series)) => all.push(Place { at, cell, series }),
+                (_, Err(why)) => gathered.note(why),
+                (None, Ok(_)) => {}
+            }
+        }
+        if let Err(why) = of_places(gathered, (&all, &name), wanted, values) {
+            gathered.note(why);
+        }
     }
 }
 
-fn of_cells(
+/// The figure of places along the axis.
+///
+/// # Errors
+/// There is none, and why.
+fn of_places(
     gathered: &mut Gathered,
-    run: &Run,
-    (cells, called): (&[&Cell], &str),
+    (all, called): (&[Place<'_>], &str),
     wanted: &Wanted<'_>,
-    series: &impl Fn(&Cell) -> Result<Series, String>,
-) {
-    let (name, last) = (wanted.axis, wanted.last);
-    let Ok(axis) = axis(name) else { return };
-    let place = |cell: &Cell| (axis.show)(&cell.axes).and_then(|shown| shown.parse::<u32>().ok());
-    let mut all: Vec<(u32, &Cell, Series)> = Vec::new();
-    for cell in cells {
-        match (place(cell), series(cell)) {
-            (Some(place), Ok(series)) => all.push((place, cell, series)),
-            (_, Err(why)) => gathered.note(why),
-            (None, Ok(_)) => {}
+    values: Values<'_>,
+) -> Result<(), String> {
+    let (name, last, run) = (wanted.axis, wanted.last, values.run);
+    let cpus = run.header.environment.cpus;
+    let below = all.iter().filter(|place| place.at < cpus);
+    // The largest of several looks larger than it is by chance.
+    let chosen_of = below.clone().count().max(1);
+    let best = below.max_by(|a, b| {
+        a.height()
+            .partial_cmp(&b.height())
+            .unwrap_or(Ordering::Equal)
+    });
+    let best =
+        best.ok_or_else(|| format!("no value of {name} below the number of CPUs, {cpus}"))?;
+    let end = all.iter().find(|place| place.at == last);
+    let end = end.ok_or_else(|| format!("{name} {last} was not measured"))?;
+    let above: Vec<&Place<'_>> = all.iter().filter(|place| place.at >= cpus).collect();
+    // One of several may be higher by chance (Bonferroni). That all are lower takes no correction, as with all figures of a rule, but
+    // for the choice of the best.
+    let risk = 1.0 - gathered.confidence;
+    let one_of_them = 1.0 - risk / above.len().max(1) as f64;
+    let all_of_them = 1.0 - risk / chosen_of as f64;
+    for place in above {
+        let over_best = place.over(best, values)?;
+        let shows = |confidence: f64, is: fn(&Estimate) -> bool| {
+            let ratio = over_best.interval(confidence);
+            ratio.is_some_and(|ratio| is(&ratio) && ratio.n >= FOR_A_VERDICT as usize)
+        };
+        let at = format!(
+            "at {name} {} than at {}, with {cpus} CPUs",
+            place.at, best.at
+        );
+        if shows(one_of_them, |ratio| ratio.low > 1.0) {
+            // The peak is not below the number of CPUs.
+            let why = format!("it is higher {at}");
+            gathered.refuted.get_or_insert(why);
+        } else if !shows(all_of_them, |ratio| ratio.high < 1.0) {
+            let why = format!("it is not shown to be lower {at}");
+            gathered.unshown.get_or_insert(why);
         }
     }
-    let height = |series: &Series| stats::mean(&series.values().copied().collect::<Vec<_>>());
-    let cpus = run.header.environment.cpus;
-    let below = all.iter().filter(|(place, ..)| *place < cpus);
-    let Some(best) = below.max_by(|a, b| {
-        height(&a.2)
-            .partial_cmp(&height(&b.2))
-            .unwrap_or(Ordering::Equal)
-    }) else {
-        gathered.note(format!(
-            "no value of {name} below the number of CPUs, {cpus}"
-        ));
-        return;
-    };
-    let Some(end) = all.iter().find(|(place, ..)| *place == last) else {
-        gathered.note(format!("{name} {last} was not measured"));
-        return;
-    };
-    let above = || all.iter().filter(|(place, ..)| *place >= cpus);
-    // One of several may be higher by chance (Bonferroni).
-    let confidence = 1.0 - (1.0 - gathered.confidence) / above().count().max(1) as f64;
-    let higher = above().find(|(_, _, series)| {
-        let (a, b) = paired(series, &best.2);
-        // Shown to be higher: the peak is not below the number of CPUs.
-        let ratio = stats::paired_ratio(&a, &b, confidence);
-        ratio.is_some_and(|ratio| ratio.low > 1.0 && ratio.n >= FOR_A_VERDICT as usize)
-    });
-    let refuted = higher.map(|(place, ..)| {
-        format!(
-            "it is higher at {name} {place} than at {}, with {cpus} CPUs",
-            best.0
-        )
-    });
-    gathered.refuted = gathered.refuted.take().or(refuted);
-    let (a, b) = paired(&end.2, &best.2);
-    let of_plan = |cell: &Cell| evidence::published(run, cell, wanted.what);
+    let of_plan = |place: &Place<'_>| evidence::published(run, place.cell, values.what);
     let ratio = || {
-        of_plan(end.1)
-            .zip(of_plan(best.1))
+        of_plan(end)
+            .zip(of_plan(best))
             .map(|(end, best)| end / best)
     };
     gathered.points.push(Point {
-        at: [called, &format!("{name} {last} / {}", best.0)]
-            .into_iter()
-            .filter(|words| !words.is_empty())
-            .collect::<Vec<_>>()
-            .join(" · "),
-        figure: Figure::Ratio { a, b },
-        published: wanted.published.of(&[end.1]).or_else(ratio),
+        at: said(&[called, &format!("{name} {last} / {}", best.at)]),
+        figure: end.over(best, values)?,
+        published: wanted.published.of(&[end.cell]).or_else(ratio),
     });
+    Ok(())
 }

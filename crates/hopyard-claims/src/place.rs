@@ -1,15 +1,41 @@
 //! Where figures lie to the bounds of a part of a rule, and what several places come to.
 
-use super::bounds::Bounds;
 use super::evidence::Evidence;
 use super::figure::{Figure, Gathered, Point};
 use super::gather::gather;
 use super::rule::{Check, Judge, Over};
-use crate::model::{BoundPosition, ClaimVerdict, FOR_A_VERDICT};
-use crate::stats::Estimate;
+use crate::model::{BoundPosition, ClaimVerdict};
 
 /// Confidence of what is not measured in a run.
 pub(super) const CONFIDENCE: f64 = 0.95;
+
+/// How sure the figures of a part have to be.
+///
+/// "At least u of n figures are within" is wrong only where n − u + 1 of them or more are not, and is said wrongly only if one of those is
+/// said to be: so each figure is asked at 1/(n − u + 1) of the risk (partial conjunction by Bonferroni: Benjamini and Heller 2008,
+/// "Screening for partial conjunction hypotheses", Biometrics 64). Of all of them, u = n, no correction is due (the intersection-union
+/// test, Berger 1982). To fail it is u figures that are wholly outside: one where every figure has to be within, half of them where most
+/// have to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Confidences {
+    /// That a figure is within.
+    pub(super) within: f64,
+    /// That it is outside. Parts of a claim share the risk, by their number of figures: any of them refutes it.
+    pub(super) outside: f64,
+}
+
+impl Confidences {
+    /// Those for a part with so many figures, of a claim with so many, at the confidence of its run.
+    pub(super) fn of(over: Over, figures: usize, of_all: usize, confidence: f64) -> Self {
+        let risk = 1.0 - confidence;
+        let of_each = |needed: usize| (figures + 1).saturating_sub(needed).max(1) as f64;
+        let share = figures.max(1) as f64 / of_all.max(1) as f64;
+        Self {
+            within: 1.0 - risk / of_each(over.within(figures)),
+            outside: 1.0 - risk * share / of_each(over.outside(figures)),
+        }
+    }
+}
 
 /// The figures of a part.
 pub(super) fn of_check(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
@@ -51,19 +77,6 @@ fn of_bench(name: &str, evidence: &Evidence) -> Gathered {
     gathered
 }
 
-/// How a point lies: within by its own interval, outside by that of simultaneous confidence.
-pub(super) fn place(bounds: Bounds, own: &Estimate, simultaneous: &Estimate) -> BoundPosition {
-    // Too few blocks for any verdict (docs/method.md, "Statistics").
-    if u32::try_from(own.n).unwrap_or(u32::MAX) < FOR_A_VERDICT {
-        return BoundPosition::Across;
-    }
-    match bounds.lies(own) {
-        BoundPosition::Inside => BoundPosition::Inside,
-        _ if bounds.lies(simultaneous) == BoundPosition::Outside => BoundPosition::Outside,
-        _ => BoundPosition::Across,
-    }
-}
-
 /// One verdict of the places of points.
 pub(super) fn combine(over: Over, places: &[BoundPosition]) -> ClaimVerdict {
     let count = |lies| places.iter().filter(|place| **place == lies).count();
@@ -72,17 +85,27 @@ pub(super) fn combine(over: Over, places: &[BoundPosition]) -> ClaimVerdict {
         count(BoundPosition::Outside),
         places.len(),
     );
-    let (holds, fails) = match over {
-        Over::Every => (inside == all, outside > 0),
-        Over::Most => (2 * inside > all, 2 * outside >= all),
-    };
     if all == 0 {
         ClaimVerdict::Untestable
-    } else if fails {
+    } else if outside >= over.outside(all) {
         ClaimVerdict::Fails
-    } else if holds {
+    } else if inside >= over.within(all) {
         ClaimVerdict::Holds
     } else {
         ClaimVerdict::Undecided
+    }
+}
+
+/// The verdict of the places of points, and what decides beside them: that the rule is refuted, or that something is not shown without
+/// which it does not hold.
+pub(super) fn decide(
+    over: Over,
+    places: &[BoundPosition],
+    (refuted, unshown): (Option<String>, Option<String>),
+) -> (ClaimVerdict, Option<String>) {
+    match combine(over, places) {
+        _ if refuted.is_some() => (ClaimVerdict::Fails, refuted),
+        ClaimVerdict::Holds if unshown.is_some() => (ClaimVerdict::Undecided, unshown),
+        verdict => (verdict, None),
     }
 }

@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use super::bench;
 use super::bounds::Bounds;
-use super::evidence::What;
 use super::published::Published;
 use super::select::Selection;
+use super::what::What;
 use crate::model::{Base, axis};
 
 /// A part of a rule.
@@ -216,6 +216,24 @@ pub enum Over {
     Most,
 }
 
+impl Over {
+    /// How many of so many figures within make a rule hold.
+    pub(super) fn within(self, all: usize) -> usize {
+        match self {
+            Self::Every => all,
+            Self::Most => all / 2 + 1,
+        }
+    }
+
+    /// How many of so many figures outside make it fail.
+    pub(super) fn outside(self, all: usize) -> usize {
+        match self {
+            Self::Every => 1,
+            Self::Most => all.div_ceil(2),
+        }
+    }
+}
+
 impl Grade {
     pub(super) fn bounds(&self) -> Bounds {
         Bounds::new(self.at_least, self.at_most)
@@ -276,11 +294,8 @@ impl Check {
                 return Err("a grade is `called` something, and has a bound".to_owned());
             }
         }
-        if let Some(given) = &self.given {
-            given.sound()?;
-            if self.of_cells().is_none() {
-                return Err("this judge takes no `given`: those of cells do".to_owned());
-            }
+        if self.given.is_some() && self.of_cells().is_none() {
+            return Err("this judge takes no `given`: those of cells do".to_owned());
         }
         if self.beyond && (self.at_least.is_none() || self.at_most.is_none()) {
             return Err("`beyond` takes `at_least` and `at_most`".to_owned());

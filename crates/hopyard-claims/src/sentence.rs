@@ -1,12 +1,17 @@
 //! A claim in a sentence that can be quoted.
 
 use super::bounds::Bounds;
+use super::label::at;
 use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport};
 use crate::report::claims::{bounds, figure, interval, percent};
 
-/// The verdict and what it rests on, and how further grades are judged.
+/// The verdict and what it rests on, what it may become, and how further grades are judged.
 pub(super) fn sentence(claim: &ClaimReport, missing: Option<&str>) -> String {
     let mut text = of_verdict(claim, missing);
+    let lacks = claim.checks.iter().any(|check| !check.untested.is_empty());
+    if claim.verdict == ClaimVerdict::Undecided && lacks {
+        text.push_str(" It can only fail here, since not all of it can be tested.");
+    }
     let graded = claim
         .checks
         .iter()
@@ -79,14 +84,7 @@ fn measured(check: &CheckReport, point: &PointReport) -> String {
         figure(check, point.measured.value),
         interval(check, &point.measured)
     );
-    if !point.at.is_empty() {
-        let at = if point.at.starts_with("against") {
-            ""
-        } else {
-            "at "
-        };
-        text.push_str(&format!(" {at}{}", point.at));
-    }
+    text.push_str(&at(&point.at));
     let rule = bounds(check);
     text.push_str(&match check.verdict {
         ClaimVerdict::Holds => format!(", as the rule has it: {rule}"),

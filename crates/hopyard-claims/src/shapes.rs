@@ -1,59 +1,78 @@
 //! Shapes of curves against the number of senders, as figures with intervals.
 
-use super::evidence::What;
+use super::evidence::Series;
 use super::figure::{Figure, Gathered, Point};
+use super::groups::shared_blocks;
 use super::label::apart;
 use super::published::Published;
 use super::rule::Shape;
 use super::select::Selection;
+use super::values::Values;
 use crate::assess::curves::{self, Along};
-use crate::model::{Base, Cell, LoadKind, Saturation};
-use crate::stats::Estimate;
+use crate::model::{Base, Cell, LoadKind, Saturation, axis};
+use crate::stats::{self, Estimate, Knee, Samples};
 use crate::store::Run;
 
 /// What shape of which curves is meant.
 pub(super) struct Wanted<'a> {
     pub(super) shape: Shape,
-    pub(super) what: &'a What,
     /// A curve is meant if one of its cells is.
     pub(super) cells: &'a Selection,
     /// What it is compared with, where a shape is compared.
     pub(super) to: Option<Base<'a>>,
+    /// Least that is within the rule.
+    pub(super) at_least: Option<f64>,
     /// What the rule has of a report.
     pub(super) published: &'a Published,
 }
 
 /// A figure of each curve, or of each pair of curves.
-pub(super) fn gather(gathered: &mut Gathered, run: &Run, wanted: &Wanted<'_>) {
-    let name = wanted.what.name(LoadKind::UdpFlood);
+pub(super) fn gather(
+    gathered: &mut Gathered,
+    found: &[(&Cell, Vec<&Cell>)],
+    wanted: &Wanted<'_>,
+    values: Values<'_>,
+) {
+    let Values { run, what } = values;
+    let name = what.name(LoadKind::UdpFlood);
     let words = crate::report::claims::words(&name);
     gathered.what = format!("{} of {words}", wanted.shape.words());
+    for (cell, others) in found {
+        for cell in std::iter::once(cell).chain(others) {
+            if let Err(why) = values.of(cell) {
+                gathered.note(why);
+            }
+        }
+    }
+    let meant = Meant { wanted, values };
     let figures: Vec<(&Cell, Option<Estimate>)> = match wanted.shape {
         Shape::Fullness => {
-            let all = curves::fullness(run);
             let first = |along: &Along<'_, Saturation>| full(along, run.header.confidence);
-            compared(&all, wanted, first, gathered)
+            meant.compared(&curves::fullness(run), first, gathered)
         }
         Shape::Knee => {
-            let all = curves::knees(run, &name);
-            compared(
-                &all,
-                wanted,
-                |along| along.figure.is_shown.then(|| along.figure.at.clone()),
-                gathered,
-            )
+            let at = |along: &Along<'_, Knee>| {
+                let knee = &along.figure;
+                knee.is_shown.then(|| knee.at.clone())
+            };
+            meant.compared(&curves::knees(run, &name), at, gathered)
         }
-        Shape::Leap => by_itself(&curves::changes(run, &name), wanted, |step| {
-            Some(step.change.clone())
-        }),
-        Shape::Slopes => {
-            let all = curves::slopes_around(run, &name, Shape::AT);
-            by_itself(&all, wanted, |slopes| {
-                Some(slopes.after_minus_twice_before.clone())
+        Shape::Leap => {
+            // Shares rise by points; anything else changes by a factor.
+            let least = wanted.at_least.filter(|_| name.ends_with("_ratio"));
+            meant.by_themselves(&curves::changes(run, &name), |along| match least {
+                Some(least) => rise(&of_curve(run, along), values, least),
+                None => Some(along.figure.change.clone()),
             })
         }
-        Shape::Line => by_itself(&curves::lines(run, &name), wanted, |line| {
-            line.r_squared.clone()
+        Shape::Slopes => {
+            let all = curves::slopes_around(run, &name, Shape::AT);
+            meant.by_themselves(&all, |along| {
+                Some(along.figure.after_minus_twice_before.clone())
+            })
+        }
+        Shape::Line => meant.by_themselves(&curves::lines(run, &name), |along| {
+            along.figure.r_squared.clone()
         }),
     };
     let names = apart(&figures.iter().map(|(cell, _)| *cell).collect::<Vec<_>>());
@@ -78,60 +97,141 @@ pub(super) fn gather(gathered: &mut Gathered, run: &Run, wanted: &Wanted<'_>) {
     }
 }
 
-fn by_itself<'a, T>(
-    all: &[Along<'a, T>],
-    wanted: &Wanted<'_>,
-    figure: impl Fn(&T) -> Option<Estimate>,
-) -> Vec<(&'a Cell, Option<Estimate>)> {
-    let meant = all.iter().filter(|along| wanted.cells.has(along.cell));
-    meant
-        .map(|along| (along.cell, figure(&along.figure)))
-        .collect()
+/// The curves that are meant.
+struct Meant<'a> {
+    wanted: &'a Wanted<'a>,
+    values: Values<'a>,
 }
 
-/// The place of one curve over that of the other: both intervals count.
-fn compared<'a, T>(
-    all: &[Along<'a, T>],
-    wanted: &Wanted<'_>,
-    place: impl Fn(&Along<'a, T>) -> Option<Estimate>,
-    gathered: &mut Gathered,
-) -> Vec<(&'a Cell, Option<Estimate>)> {
-    let Some(base) = &wanted.to else {
+impl Meant<'_> {
+    /// Has every cell of a curve values that count? A curve without one of them would be another curve.
+    fn is_whole<T>(&self, along: &Along<'_, T>) -> bool {
+        let cells = of_curve(self.values.run, along);
+        cells.iter().all(|(_, cell)| self.values.of(cell).is_ok())
+    }
+
+    fn whole<'b, 'c, T>(
+        &'b self,
+        all: &'b [Along<'c, T>],
+    ) -> impl Iterator<Item = &'b Along<'c, T>> {
+        all.iter()
+            .filter(move |along| self.wanted.cells.has(along.cell) && self.is_whole(along))
+    }
+
+    fn by_themselves<'c, T>(
+        &self,
+        all: &[Along<'c, T>],
+        figure: impl Fn(&Along<'c, T>) -> Option<Estimate>,
+    ) -> Vec<(&'c Cell, Option<Estimate>)> {
+        let figures = self.whole(all).map(|along| (along.cell, figure(along)));
+        figures.collect()
+    }
+
+    /// The place of one curve over that of the other: both intervals count.
+    fn compared<'c, T>(
+        &self,
+        all: &[Along<'c, T>],
+        place: impl Fn(&Along<'c, T>) -> Option<Estimate>,
+        gathered: &mut Gathered,
+    ) -> Vec<(&'c Cell, Option<Estimate>)> {
+        let Some(base) = &self.wanted.to else {
+            return Vec::new();
+        };
+        let mut figures = Vec::new();
+        for along in self.whole(all) {
+            let mut others = all.iter().filter(|other| self.is_whole(other));
+            let Some(other) = others.find(|other| base.is_of(along.cell, other.cell)) else {
+                gathered.note(format!(
+                    "{}: what it is compared with has no such curve",
+                    along.cell.path
+                ));
+                continue;
+            };
+            gathered.what = format!(
+                "{}, {}",
+                gathered.what.split(", ").next().unwrap_or_default(),
+                super::label::versus(along.cell, other.cell)
+            );
+            let ratio = place(along)
+                .zip(place(other))
+                .map(|(own, theirs)| Estimate {
+                    value: own.value / theirs.value,
+                    low: own.low / theirs.high,
+                    high: own.high / theirs.low,
+                    confidence: own.confidence,
+                    n: own.n.min(theirs.n),
+                });
+            figures.push((along.cell, ratio));
+        }
+        figures
+    }
+}
+
+/// The cells of a curve with their counts, rising: all that differ in the count alone.
+fn of_curve<'a, T>(run: &'a Run, along: &Along<'_, T>) -> Vec<(f64, &'a Cell)> {
+    let Ok(axis) = axis(along.axis) else {
         return Vec::new();
     };
-    let meant = all.iter().filter(|along| wanted.cells.has(along.cell));
-    let mut figures = Vec::new();
-    for along in meant {
-        let Some(other) = all.iter().find(|other| base.is_of(along.cell, other.cell)) else {
-            continue;
-        };
-        gathered.what = format!(
-            "{}, {}",
-            gathered.what.split(", ").next().unwrap_or_default(),
-            super::label::versus(along.cell, other.cell)
-        );
-        let ratio = place(along)
-            .zip(place(other))
-            .map(|(own, theirs)| Estimate {
-                value: own.value / theirs.value,
-                low: own.low / theirs.high,
-                high: own.high / theirs.low,
-                confidence: own.confidence,
-                n: own.n.min(theirs.n),
-            });
-        figures.push((along.cell, ratio));
-    }
-    figures
+    let without = |cell: &Cell| {
+        let mut place = cell.clone();
+        (axis.clear)(&mut place.axes);
+        place
+    };
+    let count = |cell: &Cell| -> Option<f64> { (axis.show)(&cell.axes)?.parse().ok() };
+    let own = without(along.cell);
+    let all = run.header.cells.iter().map(|planned| &planned.cell);
+    let alike = all.filter(|cell| without(cell) == own);
+    let mut cells: Vec<(f64, &Cell)> = alike
+        .filter_map(|cell| Some((count(cell)?, cell)))
+        .collect();
+    cells.sort_by(|a, b| a.0.total_cmp(&b.0));
+    cells
 }
 
-/// The first count at which CPUs are full. An end beyond the last count is the last one: nobody looked further.
+/// The largest rise between two neighbouring counts, before all others one that is shown to be as large as the rule asks for. Its
+/// interval allows for the choice among all neighbours (Bonferroni), and goes as high as that of any other: only where none may be so
+/// large is there no such rise. A fall, however large, is no rise.
+fn rise(cells: &[(f64, &Cell)], values: Values<'_>, least: f64) -> Option<Estimate> {
+    let series = cells.iter().map(|(_, cell)| values.of(cell).ok());
+    let series = series.collect::<Option<Vec<Series>>>()?;
+    let blocks = shared_blocks(&series.iter().collect::<Vec<_>>());
+    let confidence = values.run.header.confidence;
+    let neighbours = series.len().saturating_sub(1).max(1);
+    let each = 1.0 - (1.0 - confidence) / neighbours as f64;
+    let change = |pair: &[Series]| {
+        let rises = blocks.iter().map(|block| pair[1][block] - pair[0][block]);
+        let rises = Samples::new(&rises.collect::<Vec<_>>()).ok()?;
+        let mut rise = stats::mean_interval(&rises, each)?;
+        rise.confidence = confidence;
+        Some(rise)
+    };
+    let rises = series.windows(2).map(change).collect::<Option<Vec<_>>>()?;
+    let is_shown = |rise: &Estimate| rise.low >= least;
+    let most = rises
+        .iter()
+        .map(|rise| rise.high)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let mut largest = rises.into_iter().max_by(|a, b| {
+        let by_size = a.value.total_cmp(&b.value);
+        is_shown(a).cmp(&is_shown(b)).then(by_size)
+    })?;
+    if !is_shown(&largest) {
+        largest.high = most;
+    }
+    Some(largest)
+}
+
+/// The first count at which CPUs are full. What lies between two counts was not measured: it is above the last one at which they were
+/// not, or any where there is none. An end beyond the last count is the last one: nobody looked further.
 fn full(along: &Along<'_, Saturation>, confidence: f64) -> Option<Estimate> {
     let last = along.values.last().copied()?;
     let first = along.figure.first_full?;
     let interval = along.figure.interval.as_ref()?;
+    let low = interval.low.unwrap_or(last).min(first);
+    let below = along.values.iter().rev().find(|count| **count < low);
     Some(Estimate {
         value: first,
-        low: interval.low.unwrap_or(last).min(first),
+        low: below.map_or(1.0, |count| count + 1.0).min(low),
         high: interval.high.unwrap_or(last).max(first),
         confidence,
         n: along.blocks,

@@ -1,17 +1,17 @@
 //! Verdicts: how intervals lie to a rule's bounds, and how several of them make one verdict.
 //!
-//! A rule over several points holds where every point's own interval is within the bounds: claiming all of
-//! them errs only where each does, so no correction is due (the intersection-union test, Berger 1982). It fails
-//! where any point is wholly outside; with many points one may be so by chance, so that is asked of
-//! intervals of simultaneous confidence (Bonferroni over all points of the claim).
+//! A rule over several points holds where every point's own interval is within the bounds, or that of most; it fails where any
+//! point is wholly outside, or half of them. With many points some may lie so by chance: how sure each has to be is in
+//! [`Confidences`].
 
 use super::Chosen;
 use super::answer;
 use super::bounds::Bounds;
 use super::evidence::Evidence;
 use super::figure::{Figure, Gathered};
-use super::place::{combine, of_check, place};
-use super::rule::{Check, Grade, Judge, Over};
+use super::place::{Confidences, combine, decide, of_check};
+use super::position::position;
+use super::rule::{Check, Grade, Judge};
 use super::sentence::sentence;
 use crate::model::{
     BoundPosition, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, GradeReport, PointReport,
@@ -64,13 +64,7 @@ fn together(checks: &[CheckReport]) -> ClaimVerdict {
 
 fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence) -> CheckReport {
     let bounds = check.bounds();
-    let confidence = gathered.confidence;
-    let simultaneous = 1.0 - (1.0 - confidence) / all.max(1) as f64;
-    // Of a count of points, a wrong one on either side counts.
-    let own = match check.over {
-        Over::Every => confidence,
-        Over::Most => simultaneous,
-    };
+    let asked = Confidences::of(check.over, gathered.points.len(), all, gathered.confidence);
     let mut untested = gathered.untested;
     let mut points = Vec::new();
     let mut figures = Vec::new();
@@ -79,14 +73,15 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
     for point in gathered.points {
         let intervals = point
             .figure
-            .interval(own)
-            .zip(point.figure.interval(simultaneous));
+            .interval(asked.within)
+            .zip(point.figure.interval(asked.outside));
         match intervals {
             Some((measured, wide)) => {
-                grades.extend(grade_bounds.map(|bounds| place(bounds, &measured, &wide)));
+                let place = |bounds| position(bounds, &point.figure, (&measured, &wide));
+                grades.extend(grade_bounds.map(place));
                 points.push(PointReport {
                     at: point.at,
-                    lies: place(bounds, &measured, &wide),
+                    lies: place(bounds),
                     published: point.published,
                     measured,
                 });
@@ -102,7 +97,8 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
         }
     }
     let places: Vec<BoundPosition> = points.iter().map(|point| point.lies).collect();
-    let mut verdict = combine(check.over, &places);
+    let beside = (gathered.refuted, gathered.unshown);
+    let (mut verdict, mut seen) = decide(check.over, &places, beside);
     let grade = check.grade.as_ref().filter(|_| !points.is_empty());
     let grade = grade.map(|grade| GradeReport {
         called: grade.called.clone(),
@@ -110,10 +106,6 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
         at_most: grade.at_most,
         verdict: combine(check.over, &grades),
     });
-    let mut seen = gathered.refuted;
-    if seen.is_some() {
-        verdict = ClaimVerdict::Fails;
-    }
     if let Judge::Does { does } = &check.judge {
         match evidence.deed(does) {
             Some(Ok(deed)) => {
@@ -147,7 +139,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
         grade,
         smallest_effect: deciding
             .filter(|_| verdict == ClaimVerdict::Undecided)
-            .and_then(|at| smallest_effect(&figures[at], bounds, own)),
+            .and_then(|at| smallest_effect(&figures[at], bounds, asked.within)),
         deciding,
         points,
         seen,
@@ -183,6 +175,8 @@ fn smallest_effect(figure: &Figure, bounds: Bounds, confidence: f64) -> Option<f
             of_values(&ratios)?
         }
         Figure::Level(values) => of_values(values)?,
+        // Of none there are no shares, and of a lower bound no bound is near.
+        Figure::Windows { .. } | Figure::AtLeast { .. } => return None,
         // No block has a value of its own: its interval tells.
         Figure::OfSums { .. } | Figure::Known(_) => {
             let estimate = figure.interval(confidence)?;

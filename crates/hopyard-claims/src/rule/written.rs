@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use super::{Check, Given, Grade, Judge, Over, Said, Says, Shape};
-use crate::evidence::What;
 use crate::published::Published;
 use crate::select::Selection;
+use crate::what::What;
 
 /// A part of a rule as it is written.
 #[derive(Deserialize)]

@@ -73,6 +73,20 @@ fn an_answer_is_made_of_its_figures() {
     insta::assert_snapshot!(none.answer, @"Missing: plan plan was not run. Missing: a bridge in hardware.");
 }
 
+/// Of two places one may lie outside by chance: what is shown of one alone is not shown of one of two.
+#[test]
+fn places_of_a_question_share_its_risk() {
+    let of = |cells: &str| {
+        let figure = BRIDGE.replace("path = \"bridge\"", cells);
+        let paths = [("veth", 1e9), ("bridge", 0.919e9), ("direct", 1e9)];
+        answered(&figure, &of_runs(vec![made(&paths, 10, 0.02)])).answer
+    };
+    let one = of("path = \"bridge\"");
+    assert!(one.starts_with("It is not as fast: "), "{one}");
+    let two = of("path = [\"bridge\", \"direct\"]");
+    assert!(two.starts_with("Nobody knows: "), "{two}");
+}
+
 /// Cells that differ along every axis are places of their own, and of many the least and the greatest are said.
 #[test]
 fn places_are_told_apart() {

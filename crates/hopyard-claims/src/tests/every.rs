@@ -138,7 +138,8 @@ impl Ruled<'_> {
             assert_eq!(lying, many, "{id} from {from}: {found:#?}");
         }
         // Of a bound that is 0 an effect is no share.
-        let has_effect = verdict == ClaimVerdict::Undecided && check.at_least != Some(0.0);
+        let bounds = [check.at_least, check.at_most];
+        let has_effect = verdict == ClaimVerdict::Undecided && !bounds.contains(&Some(0.0));
         assert_eq!(
             found.smallest_effect.is_some(),
             has_effect,

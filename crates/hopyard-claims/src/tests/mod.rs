@@ -2,18 +2,23 @@
 
 mod answers;
 mod chance;
+mod counts;
 mod directories;
 mod every;
 mod files;
 mod means;
 mod oracle;
+mod peaks;
 mod premises;
 mod profiled;
 mod properties;
 mod published;
 mod reports;
+mod rounds;
 mod sample;
 mod shapes;
+mod slips;
+mod spoiled;
 mod synthetic;
 mod twice;
 mod verdicts;

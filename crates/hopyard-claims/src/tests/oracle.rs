@@ -86,6 +86,25 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Its premise, as a part of its own.
+    pub(super) fn premise(&self) -> Option<Self> {
+        let check = &*self.check.given.as_ref()?.check;
+        let planned = self.planned?;
+        let mut text = self.text["given"].as_table()?.clone();
+        let judge = if text.contains_key("to") {
+            "ratio"
+        } else {
+            "level"
+        };
+        text.insert("judge".to_owned(), judge.into());
+        Some(Self {
+            points: points(&text, &planned.cells),
+            check,
+            text,
+            planned: Some(planned),
+        })
+    }
+
     /// All parts of a claim.
     pub(super) fn all(chosen: Chosen<'a>) -> Vec<Self> {
         let texts = parts_of(&chosen.claim.id);

@@ -3,14 +3,8 @@
 use super::*;
 use crate::assess::testing::curves::{Shown, published, senders};
 
-/// A claim of the reports judged by a run, its plan's name being that of the claim.
-fn of_report(id: &str, mut run: Run, plan: &str) -> crate::model::ClaimReport {
-    run.header.plan = plan.to_owned();
-    for planned in &mut run.header.cells {
-        if planned.cell.load == LoadKind::UdpFlood {
-            planned.cell.axes.message_size_bytes = Some(1024);
-        }
-    }
+/// A claim of the reports judged by a run.
+fn of_run(id: &str, run: Run) -> crate::model::ClaimReport {
     let evidence = Evidence {
         runs: vec![run],
         ..Evidence::default()
@@ -19,6 +13,17 @@ fn of_report(id: &str, mut run: Run, plan: &str) -> crate::model::ClaimReport {
         choose(reports().unwrap(), &[id.to_owned()]).unwrap()[0],
         &evidence,
     )
+}
+
+/// A claim of the reports judged by a run, its plan's name being that of the claim.
+fn of_report(id: &str, mut run: Run, plan: &str) -> crate::model::ClaimReport {
+    run.header.plan = plan.to_owned();
+    for planned in &mut run.header.cells {
+        if planned.cell.load == LoadKind::UdpFlood {
+            planned.cell.axes.message_size_bytes = Some(1024);
+        }
+    }
+    of_run(id, run)
 }
 
 /// PL4 and PL5: a core that one native sender fills says nothing of the number that fills it, and has nothing to leap.
@@ -48,6 +53,110 @@ fn a_core_that_one_sender_fills_tells_nothing() {
         let claim = of_report(id, run, plan);
         assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{claim:#?}");
     }
+}
+
+/// A run of a plan of the reports whose cells show what `of` says of them.
+fn showing(name: &str, of: impl Fn(&crate::model::Cell) -> Vec<(&'static str, f64)>) -> Run {
+    let planned = super::oracle::planned(name);
+    let mut run = hand_made(&["veth"]);
+    run.header.plan = name.to_owned();
+    let first = run.header.cells.remove(0);
+    for (place, cell) in planned.cells.iter().enumerate() {
+        let mut own = first.clone();
+        own.cell.clone_from(cell);
+        run.header.cells.push(own);
+        for block in 0..10 {
+            let wobble = 1.0 + 0.001 * f64::from((block * 3 + place as u32) % 5);
+            let values = of(cell)
+                .into_iter()
+                .map(|(name, value)| (name, wobble * value));
+            let m = super::sample::sample(&values.collect());
+            push(&mut run, block, 0, place, Outcome::Measured(Box::new(m)));
+        }
+    }
+    run
+}
+
+/// MQ14: what causes a loss is asked where there is one, for each peer by itself.
+#[test]
+fn without_a_loss_its_cause_is_not_asked_for() {
+    // What two queues carry of one, by the kernel's choice to the wire and to the host, and where flows are pinned.
+    let judged = |far: f64, host: f64, pinned: f64| {
+        let steering = crate::model::axis("steering").unwrap();
+        let run = showing("multiqueue-tap-2011", |cell| {
+            let is_pinned = (steering.show)(&cell.axes).as_deref() == Some("pinned");
+            let factor = match (cell.axes.queues, cell.peer) {
+                (Some(2), _) if is_pinned => pinned,
+                (Some(2), Peer::Far) => far,
+                (Some(2), _) => host,
+                _ => 1.0,
+            };
+            vec![
+                ("goodput_bps", 1e10 * factor),
+                ("queue_changes_per_flow_per_s", 0.0),
+            ]
+        });
+        of_run("MQ14", run)
+    };
+    use ClaimVerdict::{Fails, Holds, Untestable};
+    for (far, host, pinned, verdict, places) in [
+        (0.8, 0.7, 1.0, Holds, vec!["far", "host"]),
+        (0.8, 0.7, 0.8, Fails, vec!["far", "host"]),
+        // There is a loss to the wire alone, which pinned flows have too or not.
+        (0.8, 1.0, 0.8, Fails, vec![""]),
+        (0.8, 1.0, 1.0, Untestable, vec![""]),
+        (1.0, 1.0, 1.0, Untestable, vec![]),
+        (1.0, 1.0, 0.8, Untestable, vec![]),
+    ] {
+        let claim = judged(far, host, pinned);
+        let case = format!("{far} {host} {pinned}: {claim:#?}");
+        assert_eq!(claim.verdict, verdict, "{case}");
+        let points = &claim.checks[0].points;
+        let at: Vec<&str> = points.iter().map(|point| point.at.as_str()).collect();
+        assert_eq!(at, places, "{case}");
+        let words = "no loss is shown here that a choice of queues could explain (goodput, ";
+        let says = claim.sentence.contains(words);
+        assert_eq!(says, verdict == Untestable, "{case}");
+    }
+}
+
+/// PL12: what switches are compared with has to be past saturation, at each size of messages.
+#[test]
+fn a_base_below_saturation_is_none() {
+    let judged = |busy: &dyn Fn(u32) -> f64, switches: &dyn Fn(u32, u32) -> f64| {
+        let run = showing("planetlab-containers-2007", |cell| {
+            let size = cell.axes.message_size_bytes.unwrap_or(1);
+            vec![
+                ("client_cpu_busy_ratio", busy(size)),
+                (
+                    "client_context_switches_per_s",
+                    1e5 * switches(size, cell.axes.flows),
+                ),
+            ]
+        });
+        of_run("PL12", run)
+    };
+    let alike = |_: u32, _: u32| 1.0;
+    let full = judged(&|_| 1.0, &alike);
+    assert_eq!(full.verdict, ClaimVerdict::Holds, "{full:#?}");
+    // At 1 kB two senders have idle time, and so fewer switches than more of them have.
+    let idle = |size: u32| if size == 1024 { 0.5 } else { 1.0 };
+    let half = |is_so: bool| if is_so { 0.5 } else { 1.0 };
+    let fewer = |size: u32, flows: u32| half(size == 1024 && flows == 2);
+    let claim = judged(&idle, &fewer);
+    assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{claim:#?}");
+    let says = [
+        "two senders do not fill the core",
+        "50.",
+        "what can be tested of it holds",
+    ];
+    for words in says {
+        assert!(claim.sentence.contains(words), "{}", claim.sentence);
+    }
+    assert_eq!(claim.checks[0].points.len(), 28, "of 42");
+    // What is past saturation can still refute it.
+    let later = |size: u32, flows: u32| half(size == 64 && flows == 32);
+    assert_eq!(judged(&idle, &later).verdict, ClaimVerdict::Fails);
 }
 
 /// The premise is about cells of its own: others do not stand in for them.

@@ -1,8 +1,9 @@
 //! What a profile beside a sample says.
 
 use super::*;
-use crate::evidence::{What, series};
+use crate::evidence::series;
 use crate::model::{ProfileWindow, Stack};
+use crate::what::What;
 
 /// One sample, and a profile of it with these chains of calls; the outermost function comes first.
 fn run_with(outcome: Outcome, chains: &[(&[&str], u64)]) -> Run {
@@ -80,4 +81,16 @@ fn softirq_time_is_told_by_profiles_where_ticks_do_not_add_up() {
     m.cpu.closure = 1.0;
     let ticks = run_with(Outcome::Measured(Box::new(m)), &chains);
     assert_ne!(value(&ticks, "softirq_ratio").unwrap(), softirq);
+}
+
+/// Leaving a thing out is the authority on what it costs; a profile stands beside it (ND1, ND2).
+#[test]
+fn what_leaving_out_takes_off_is_judged_and_a_profile_is_beside_it() {
+    for id in ["ND1", "ND2"] {
+        let claim = choose(reports().unwrap(), &[id.to_owned()]).unwrap()[0].claim;
+        let of = |check: &Check| check.of_cells().unwrap().0.clone();
+        assert_eq!(of(&claim.checks[0]), What::Cost, "{id}");
+        let beside = of(&claim.beside[0].0);
+        assert!(matches!(beside, What::CostShare(_)), "{id}: {beside:?}");
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::bounds::Bounds;
-use crate::place::{combine, place};
+use crate::place::combine;
+use crate::position::by_intervals;
 use crate::rule::Over;
 use crate::stats::Estimate;
 use proptest::prelude::*;
@@ -32,11 +33,11 @@ proptest! {
     fn wider_is_never_surer(bounds in bounds(), (low, high) in interval(), more in 0.0..1.0_f64) {
         let narrow = estimate(low, high, 10);
         let wide = estimate(low - more, high + more, 10);
-        if place(bounds, &narrow, &narrow) == BoundPosition::Across {
-            prop_assert_eq!(place(bounds, &wide, &wide), BoundPosition::Across);
+        if by_intervals(bounds, &narrow, &narrow) == BoundPosition::Across {
+            prop_assert_eq!(by_intervals(bounds, &wide, &wide), BoundPosition::Across);
         }
         // Fewer than 8 blocks decide nothing.
-        prop_assert_eq!(place(bounds, &estimate(low, high, 7), &narrow), BoundPosition::Across);
+        prop_assert_eq!(by_intervals(bounds, &estimate(low, high, 7), &narrow), BoundPosition::Across);
     }
 
     /// Another point never makes a rule that failed hold, nor the other way round.

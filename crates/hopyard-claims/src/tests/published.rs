@@ -6,8 +6,8 @@ use super::oracle::{self, Part, Planned, Properties};
 use super::synthetic::{Aim, Aimed, World};
 use super::*;
 use crate::assess::PER_GHZ;
-use crate::evidence::What;
 use crate::stats;
+use crate::what::What;
 
 /// What was published of a point, by the text of the rule and the plan.
 pub(super) fn of(part: &Part<'_>, members: &oracle::Point) -> Option<f64> {
@@ -109,7 +109,6 @@ fn figures_of_2011_are_beside_their_scenarios() {
         ("MQ5", 0, 1),
         ("MQ6", 0, 1),
         ("MQ7", 0, 1),
-        ("MQ14", 0, 1),
         ("MQ15", 0, 2),
     ] {
         let chosen = choose(reports().unwrap(), &[id.to_owned()]).unwrap()[0];

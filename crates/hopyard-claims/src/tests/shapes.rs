@@ -42,6 +42,15 @@ fn the_count_that_fills_a_cpu() {
         ..published(own, n)
     });
     assert_eq!(verdict, ClaimVerdict::Undecided, "{found:?}");
+    // Both are full at 20 and not at 16: the one may be so from 17 on and the other not before 20.
+    let (verdict, found) = judged_as(&check, |_, n| published(false, n));
+    assert_eq!((verdict, value(&found)), (ClaimVerdict::Undecided, 1.0));
+    let measured = &found.points[0].measured;
+    let ends = [measured.low / (17.0 / 20.0), measured.high / (20.0 / 17.0)];
+    assert!(
+        ends.iter().all(|end| (end - 1.0).abs() < 1e-9),
+        "{measured:?}"
+    );
     // A CPU that is never full has no such count: nothing is guessed.
     let (verdict, found) = judged_as(&check, |own, n| Shown {
         busy: if own { 1.02 } else { 0.6 },
@@ -65,6 +74,33 @@ fn a_leap_is_the_largest_change_between_neighbours() {
     assert_eq!(verdict, ClaimVerdict::Fails);
     // Between 24 and 32.
     assert!((value(&found) - 0.16).abs() < 0.02, "{found:?}");
+    // It rises by half of the CPU from 16 to 20, and falls by more from 24 on.
+    let (verdict, found) = judged_as(&check, |own, n| Shown {
+        busy: match n {
+            n if n < 20.0 => 0.3,
+            n if n < 32.0 => 0.8,
+            _ => 0.1,
+        },
+        ..published(own, n)
+    });
+    assert_eq!(verdict, ClaimVerdict::Holds, "{found:?}");
+    assert!((value(&found) - 0.5).abs() < 0.02, "{found:?}");
+    // It rises by a third to 12, and scatters so much at 20 that it may rise by more there.
+    let mut run = senders(|own, n| Shown {
+        busy: if n < 12.0 { 0.3 } else { 0.63 },
+        ..published(own, n)
+    });
+    let at_20: Vec<bool> = run.header.cells.iter().map(|c| c.cell.axes.flows == 20).collect();
+    for sample in &mut run.samples {
+        let Outcome::Measured(m) = &mut sample.outcome else {
+            continue;
+        };
+        if let (true, Some(cpus)) = (at_20[sample.cell], &mut m.client_cpus) {
+            cpus.busy_ratio += if sample.block % 2 == 0 { 0.35 } else { -0.35 };
+        }
+    }
+    let claim = judged(&check, run);
+    assert_eq!(claim.verdict, ClaimVerdict::Undecided, "{claim:?}");
 }
 
 /// PL7: jitter that grows by 1 µs a sender up to 20, and by 7 past it.
@@ -168,67 +204,6 @@ fn a_straight_line_has_an_r_squared_of_one() {
     assert!(value(&found) < 0.5, "{found:?}");
 }
 
-/// NS10: the best value below the number of CPUs, and the last over it.
-#[test]
-fn the_peak_below_the_number_of_cpus() {
-    let check = "judge = \"peak\"\nquantity = \"packets_per_s\"\ncells = { containers = \"native\" }\naxis = \"flows\"\nlast = 32\nat_most = 0.8\n";
-    let with = |cpus: u32, at: fn(f64) -> f64| {
-        let mut run = senders(|own, n| Shown {
-            packets: 1e5 * at(n),
-            ..published(own, n)
-        });
-        run.header.environment.cpus = cpus;
-        judged(check, run)
-    };
-    let falls = |n: f64| match n {
-        2.0 => 1.0,
-        32.0 => 0.5,
-        _ => 0.9,
-    };
-    let claim = with(4, falls);
-    assert_eq!(claim.verdict, ClaimVerdict::Holds);
-    let point = &claim.checks[0].points[0];
-    assert!((point.measured.value - 0.5).abs() < 0.01 && point.at == "flows 32 / 2");
-    // Higher with as many senders as CPUs.
-    let late = with(4, |n| if n == 4.0 { 1.2 } else { 1.0 / n });
-    assert_eq!(late.verdict, ClaimVerdict::Fails);
-    assert!(
-        late.sentence.contains("it is higher at flows 4"),
-        "{}",
-        late.sentence
-    );
-    // In too few blocks to tell.
-    let mut few = senders(|own, n| Shown {
-        packets: if n == 4.0 { 1.2e5 } else { 1e5 / n },
-        ..published(own, n)
-    });
-    few.header.environment.cpus = 4;
-    few.samples.retain(|sample| sample.block < 7);
-    assert_eq!(judged(check, few).verdict, ClaimVerdict::Undecided);
-    // A report of four CPUs cannot be tested on two: neither holds nor fails.
-    let check = format!("{check}cpus = 4\n");
-    for cpus in [1, 2, 3, 4, 8] {
-        let mut run = senders(|own, n| Shown {
-            packets: 1e5 * falls(n),
-            ..published(own, n)
-        });
-        run.header.environment.cpus = cpus;
-        let claim = judged(&check, run);
-        let tested = claim.verdict != ClaimVerdict::Untestable;
-        assert_eq!(tested, cpus >= 4, "{claim:?}");
-        let why = format!("4 CPUs or more, and this machine has {cpus}");
-        assert_eq!(claim.sentence.contains(&why), !tested, "{}", claim.sentence);
-    }
-    // There is nothing below one CPU.
-    let none = with(1, falls);
-    assert_eq!(none.verdict, ClaimVerdict::Untestable);
-    assert!(
-        none.sentence.contains("no value of flows below"),
-        "{}",
-        none.sentence
-    );
-}
-
 fn measurement(run: &mut Run, at: usize) -> &mut crate::model::Measurement {
     match &mut run.samples[at].outcome {
         Outcome::Measured(m) => m,
@@ -261,6 +236,98 @@ fn what_went_another_way_is_no_evidence() {
         "{}",
         claim.sentence
     );
+}
+
+/// A curve with a cell that does not count is no evidence either, and the others do not stand in for it.
+#[test]
+fn a_curve_with_a_cell_that_does_not_count_is_none() {
+    use crate::model::{Datapath, DatapathKind, GuestUsed, Measurement, OPEN_VSWITCH};
+    let to = "to = [\"native\"]\nat_most = 0.97";
+    let checks = [
+        shape("fullness", CPU, "own", to),
+        shape("leap", CPU, "native", "at_least = 0.4"),
+        shape("slopes", JITTER, "native", "at_least = 0.0"),
+        shape("knee", JITTER, "own", to),
+        shape("line", JITTER, "native", "at_least = 0.5"),
+    ];
+    type Spoil = fn(&mut Measurement);
+    let spoilt: [(Spoil, &str); 3] = [
+        (|m| m.way.proved = false, "its path proof failed"),
+        (
+            |m| {
+                m.datapath = Some(Datapath {
+                    switch: OPEN_VSWITCH.to_owned(),
+                    version: String::new(),
+                    kind: DatapathKind::Userspace,
+                    hook: None,
+                });
+            },
+            "forwarded in userspace",
+        ),
+        (
+            |m| {
+                m.guest = Some(GuestUsed {
+                    kernel: "6".to_owned(),
+                    cpus: 1,
+                    emulated: true,
+                });
+            },
+            "the guest was emulated",
+        ),
+    ];
+    for check in &checks {
+        let whole = judged(check, senders(published)).verdict;
+        assert_ne!(whole, ClaimVerdict::Untestable, "{check}");
+        for (spoil, words) in spoilt {
+            let mut run = senders(published);
+            let at = run.samples.iter().position(|sample| {
+                let cell = &run.header.cells[sample.cell].cell;
+                cell.path == "native" && cell.axes.flows == 4
+            });
+            spoil(measurement(&mut run, at.unwrap()));
+            let claim = judged(check, run);
+            assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{check}");
+            assert!(claim.sentence.contains(words), "{}", claim.sentence);
+        }
+    }
+}
+
+/// Jitter that left its band in the last quarter took longer than the three before it: 75 of 100 s.
+#[test]
+fn what_did_not_settle_took_longer_than_it_was_watched() {
+    let check = |most: u32| {
+        format!("judge = \"level\"\nquantity = \"settling_s\"\ncells = {{}}\nat_most = {most}\n")
+    };
+    // All windows, or those of one block.
+    let unsettled = |all: bool| {
+        let mut run = senders(published);
+        for at in 0..run.samples.len() {
+            if !all && run.samples[at].block != 3 {
+                continue;
+            }
+            let arrivals = measurement(&mut run, at).arrivals.as_mut().unwrap();
+            let series = arrivals.series.as_mut().unwrap();
+            let last = series.intervals.last_mut().unwrap();
+            last.interarrival_sd_ns = last.interarrival_sd_ns.map(|sd| 3.0 * sd);
+        }
+        run
+    };
+    let claim = judged(&check(30), unsettled(true));
+    assert_eq!(claim.verdict, ClaimVerdict::Fails, "{claim:#?}");
+    assert!((value(&claim.checks[0]) - 75.0).abs() < 1e-9, "{claim:#?}");
+    let words = "at least: jitter did not settle in 10 of 10 windows";
+    assert!(claim.sentence.contains(words), "{}", claim.sentence);
+    // A lower bound shows nothing of a bound above it.
+    let claim = judged(&check(100), unsettled(true));
+    assert_eq!(claim.verdict, ClaimVerdict::Undecided, "{claim:#?}");
+    // Most settled after 25 s, and one window did not: longer than 24 s in the mean is not shown.
+    for most in [24, 100] {
+        let claim = judged(&check(most), unsettled(false));
+        assert_eq!(claim.verdict, ClaimVerdict::Undecided, "{claim:#?}");
+    }
+    // 30 of 25, 25, … and 75.
+    let claim = judged(&check(30), unsettled(false));
+    assert!((value(&claim.checks[0]) - 30.0).abs() < 1e-9, "{claim:#?}");
 }
 
 /// The mean of those windows that settled would be too small.
@@ -314,33 +381,4 @@ fn few_blocks_decide_no_shape() {
             assert_eq!(claim.checks[0].points[0].measured.n, blocks as usize);
         }
     }
-}
-
-/// Cells that differ in more than the axis have peaks of their own: 16 senders of 1 kB are not compared with 2 of 64 B.
-#[test]
-fn each_curve_has_its_own_peak() {
-    let check = "judge = \"peak\"\nquantity = \"packets_per_s\"\ncells = {}\naxis = \"flows\"\nlast = 32\nat_most = 0.8\n";
-    let mut run = senders(|own, n| Shown {
-        packets: match (own, n) {
-            (true, 1.0) => 3e5,
-            (true, _) => 2e5,
-            (false, 2.0) => 1e5,
-            (false, _) => 0.7e5,
-        },
-        ..published(own, n)
-    });
-    run.header.environment.cpus = 4;
-    let claim = judged(check, run);
-    assert_eq!(claim.verdict, ClaimVerdict::Holds);
-    let points = &claim.checks[0].points;
-    let places: Vec<&str> = points.iter().map(|point| point.at.as_str()).collect();
-    assert_eq!(
-        places,
-        [
-            "native · containers native · flows 32 / 2",
-            "macvlan · containers own · flows 32 / 1"
-        ]
-    );
-    assert!((points[0].measured.value - 0.7).abs() < 0.01);
-    assert!((points[1].measured.value - 2.0 / 3.0).abs() < 0.01);
 }

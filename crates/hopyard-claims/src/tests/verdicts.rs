@@ -159,6 +159,14 @@ fn what_is_tested_in_part_can_fail_and_cannot_hold() {
         let claim = judged(RATIO, run.clone());
         assert_eq!(claim.verdict, verdict, "{}", claim.sentence);
         assert!(claim.was_tested());
+        // More blocks cannot make it hold, and the reader should not wait for that.
+        let says = claim.sentence.contains("It can only fail here");
+        assert_eq!(
+            says,
+            verdict == ClaimVerdict::Undecided,
+            "{}",
+            claim.sentence
+        );
         // The same where a part of the rule has no cells at all.
         let other = "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = { path = \"bridge\" }\nat_least = 1.0\n";
         let own = RATIO.replace("[\"bridge\", \"direct\"]", "\"direct\"");

@@ -1,0 +1,197 @@
+"""Stored runs: their cells, and what each shows of a quantity (docs/method.md, "Turns", and docs/claims.md)."""
+
+import json
+import math
+import re
+
+from intervals import location
+from quantities import QUANTITIES, STREAMS, Subsystems, dig, named, unsettled
+
+# What is not a quantity of the run, and so not of its turns.
+OWN = {"busy_ratio", "softirq_ratio", "send_error_ratio", "settling_s"}
+STEAL = 0.01  # of the CPU time: a window with more is disturbed
+# Axes that only some paths have (Descriptor::OF_PATH).
+OF_PATH = {"containers", "ports", "rules", "chain", "segments", "routed", "guest_cpus", "guest_memory", "attach"}
+OF_PATH |= {"queues", "queue_length", "steering", "join", "hook", "services", "conntrack", "vhost"}
+
+
+# Cells: a dictionary of everything that a cell is, as words.
+
+
+def properties(cell):
+    own = {name: cell[name] for name in ("path", "peer", "load")}
+    for key, value in cell["axes"].items():
+        own[key.removesuffix("_bytes").removesuffix("_bps")] = str(value)
+    return own
+
+
+def stored(value):
+    """A value as runs have it: rates in bit/s."""
+    rate = re.fullmatch(r"(\d+)([kmg])bit", str(value))
+    return str(int(rate[1]) * 1000 ** (1 + "kmg".index(rate[2]))) if rate else str(value)
+
+
+def is_meant(cells, own):
+    def fits(name, wanted):
+        wanted = wanted if isinstance(wanted, list) else [wanted]
+        return own.get(name, "default") in map(stored, wanted)
+
+    return all(fits(name, wanted) for name, wanted in cells.items())
+
+
+def is_base(own, other, to):
+    """Is `other` the same on that path, or at that value of an axis? A path may lack an axis that only some paths have."""
+    if "=" in to:
+        name, value = to.split("=")
+        return name in own and own | {name: value} == other
+    if to == "native" and "containers" in own and other.get("containers") == "native":
+        own = own | {"containers": "native"}  # it has no containers: its processes are what they are compared with
+    lacks = {name for name in OF_PATH if name not in other}
+    return {k: v for k, v in own.items() if k not in lacks} | {"path": to} == other
+
+
+def without(own, axes):
+    return {name: value for name, value in own.items() if name not in axes}
+
+
+class Run:
+    """A stored run: run.json, samples.jsonl, profiles.jsonl."""
+
+    subsystems = Subsystems()
+
+    def __init__(self, directory):
+        self.header = json.loads((directory / "run.json").read_text())
+        self.cells = [properties(planned["cell"]) for planned in self.header["cells"]]
+        widths = [w for w in (self.header["half_width"], self.header["margin"]) if w > 0]
+        self.tolerance = min(widths, default=0.02)
+        self.samples = self.of_last_attempts(lines(directory / "samples.jsonl"))
+        profiles = lines(directory / "profiles.jsonl")
+        self.profiles = {(p["block"], p["attempt"], p["cell"]): p for p in profiles}
+        self.known = {}
+
+    @staticmethod
+    def of_last_attempts(samples):
+        """By cell, then block. Of a block that was repeated the last whole attempt counts, failed cells included."""
+        sizes = {}
+        for s in samples:
+            attempts = sizes.setdefault(s["block"], {})
+            attempts[s["attempt"]] = attempts.get(s["attempt"], 0) + 1
+        counts = {block: max(a, key=lambda attempt: (a[attempt], attempt)) for block, a in sizes.items()}
+        found = {}
+        for s in sorted(samples, key=lambda s: s["block"]):
+            if s["attempt"] == counts[s["block"]] and "measured" in s["outcome"]:
+                found.setdefault(s["cell"], {})[s["block"]] = s
+        return found
+
+    def series(self, cell, quantity):
+        """Values by block, of the samples that have the quantity."""
+        if (cell, quantity) not in self.known:
+            values = {block: self.value(s, quantity) for block, s in self.samples.get(cell, {}).items()}
+            self.known[cell, quantity] = {b: v for b, v in values.items() if v is not None and math.isfinite(v)}
+        return self.known[cell, quantity]
+
+    def value(self, sample, quantity):
+        load, m = self.cells[sample["cell"]]["load"], sample["outcome"]["measured"]
+        window = self.profiles.get((sample["block"], sample["attempt"], sample["cell"]))
+        if quantity.startswith("share "):
+            return window and self.subsystems.share(window, quantity.removeprefix("share ").split("+"))
+        found = self.figure(load, m, "cost" if quantity.startswith("cost of ") else quantity)
+        if quantity.startswith("cost of "):
+            share = window and self.subsystems.share(window, quantity.removeprefix("cost of ").split("+"))
+            return None if found is None or share is None else found * share
+        if quantity == "softirq_ratio" and found is None and window:
+            shares = self.subsystems.in_softirq(window), QUANTITIES["busy_ratio"][1](m, self.tolerance)
+            return None if None in shares else shares[0] * shares[1]
+        return found
+
+    def figure(self, load, m, quantity):
+        """A quantity of a window."""
+        loads, of = QUANTITIES[named(quantity, load)]
+        try:
+            return of(m | {"is_stream": load in STREAMS}, self.tolerance) if load in loads else None
+        except ZeroDivisionError:
+            return None
+
+    def evidence(self, cell):
+        """Samples by block, but none of a cell that does not count: Open vSwitch in user space, guests without KVM, traffic that went
+        another way."""
+        samples = self.samples.get(cell, {})
+        for sample in samples.values():
+            m = sample["outcome"]["measured"]
+            userspace = dig(m, "datapath", "kind") == "userspace" and m["datapath"]["switch"] == "Open vSwitch"
+            if userspace or dig(m, "guest", "emulated") or not m["way"]["proved"]:
+                return {}
+        return samples
+
+    def counting(self, cell, quantity):
+        """Values by block as far as they count; of times to settle all or none."""
+        samples = self.evidence(cell)
+        series = self.series(cell, quantity) if samples else {}
+        return {} if quantity == "settling_s" and len(series) < len(samples) else series
+
+    def disturbed(self, cell):
+        """Blocks in which the hypervisor took time from the cell."""
+        cpus = {block: sample["outcome"]["measured"]["cpu"] for block, sample in self.samples.get(cell, {}).items()}
+        return {b for b, cpu in cpus.items() if cpu["steal_ns"] > STEAL * cpu["elapsed_ns"] * cpu["cpus"]}
+
+    def settled_at_least(self, cell):
+        """Times to settle, with what it is at least where jitter did not; None where it settled in all windows, or is not known in one."""
+        windows = [sample["outcome"]["measured"] for sample in self.evidence(cell).values()]
+        times = [QUANTITIES["settling_s"][1](m, self.tolerance) for m in windows]
+        known = [unsettled(m) if time is None else time for m, time in zip(windows, times)]
+        return known if None in times and None not in known else None
+
+    def paired(self, own, base, quantity):
+        """Values by block of a cell and of what it is compared with: the ratio of two that took turns is that of their rounds."""
+        one, other = self.counting(own, quantity), self.counting(base, quantity)
+        if quantity in OWN or quantity.startswith(("share ", "cost of ")):
+            return one, other
+        both = [block for block in one if block in other]
+        logs = {block: self.log_ratio(own, base, block, quantity) for block in both}
+        own_values = {b: one[b] if logs[b] is None else other[b] * math.exp(logs[b]) for b in both}
+        return own_values, {block: other[block] for block in both}
+
+    def log_ratio(self, own, base, block, quantity):
+        """Where the logarithms of the ratios of all two undisturbed turns of a round lie; None where most rounds have none."""
+        load = self.cells[own]["load"]
+        one, other = (by_round(self.samples[cell][block]["outcome"]["measured"]) for cell in (own, base))
+        rounds = [(one[number], other[number]) for number in sorted(one) if number in other]
+        quiet = [sides for sides in rounds if all(any(map(is_quiet, turns)) for turns in sides)]
+        rounds = quiet if len(quiet) >= max(2, len(rounds) // 8) else rounds
+        known = []
+        for sides in rounds:
+            logs = [[self.log(load, turn, quantity) for turn in undisturbed(turns)] for turns in sides]
+            own_logs, base_logs = ([log for log in side if log is not None] for side in logs)
+            if own_logs and base_logs:
+                known.append([a - b for a in own_logs for b in base_logs])
+        if not known or 2 * len(known) < len(rounds):
+            return None
+        found = location([log for logs in known for log in logs])
+        return found if found is not None and math.isfinite(found) else None
+
+    def log(self, load, turn, quantity):
+        """The logarithm of a quantity of a turn, where it is known."""
+        value = self.figure(load, turn | {"timeouts": 0, "send_errors": 0}, quantity)
+        if value is None or not math.isfinite(value):
+            return None
+        return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
+
+
+def by_round(m):
+    rounds = {}
+    for turn in m.get("turns", []):
+        rounds.setdefault(turn["round"], []).append(turn)
+    return rounds
+
+
+def is_quiet(turn):
+    return turn.get("disturbance") is None
+
+
+def undisturbed(turns):
+    """The undisturbed ones of a round, or all where each was disturbed."""
+    return [turn for turn in turns if is_quiet(turn)] or turns
+
+
+def lines(file):
+    return [json.loads(line) for line in file.read_text().split("\n")[:-1]] if file.exists() else []
