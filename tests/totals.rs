@@ -7,13 +7,13 @@ use crate::support::beside;
 use crate::support::plan::Room;
 use crate::support::skip::{skip, skip_part};
 
-/// Runs `scripts/unit` with a script in place of cargo, and of test programs (`lab-1` and `other-1` beside it); gives its exit
-/// status and what it printed.
+/// Runs `scripts/unit` with a script in place of cargo, and of test programs (`lab-1`, `other-1` and `hopyard_stats-1` beside it);
+/// gives its exit status and what it printed.
 fn unit(cargo: &str) -> (Option<i32>, String) {
     // The programs it starts would be taken for left behind by tests that compare the whole machine.
     let _beside = beside();
     let room = Room::new();
-    let [stand_in, ..] = ["cargo", "lab-1", "other-1"].map(|name| {
+    let [stand_in, ..] = ["cargo", "lab-1", "other-1", "hopyard_stats-1"].map(|name| {
         let file = room.file(name, format!("#!/bin/sh\n{cargo}\n"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         file
@@ -195,9 +195,95 @@ fn what_fails_thrice_or_with_many_others_has_failed() {
         Some("2 passed, 21 failed, 1 skipped")
     );
     // One whose program is not known stays failed.
-    let other = "echo 'test x ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'";
+    let other = format!(
+        "{SECOND}; echo 'test x ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'"
+    );
     let (status, printed) =
         unit(&noisy("lab", 1, "N ... ok").replacen(FIRST, &format!("{FIRST}; {other}"), 1));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("3 passed, 1 failed, 1 skipped")
+    );
+}
+
+/// A failed test may quote results of another test program, such as one inside a guest.
+#[test]
+fn results_that_a_failed_test_quotes_are_not_counted() {
+    let quoted = "echo 'failures:'; echo '---- a::0 stdout ----'; echo 'test c ... FAILED'; echo 'test d ... ignored'; \
+                  echo 'test result: FAILED. 7 passed; 1 failed; 2 ignored'; echo 'failures:'; echo '    a::0'; ";
+    let result = "echo 'test result: FAILED";
+    let quoting = |cargo: &str| cargo.replacen(result, &format!("{quoted}{result}"), 1);
+    let (status, printed) = unit(&quoting(&noisy("lab", 1, "N ... ok")));
+    assert_eq!(status, Some(0), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("3 passed, 0 failed, 1 skipped")
+    );
+    // The same where it runs again.
+    let again = "N ... FAILED\\nfailures:\\ntest N ... ok\\n";
+    let (status, printed) = unit(&quoting(&noisy("lab", 1, again)));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("2 passed, 1 failed, 1 skipped")
+    );
+}
+
+/// Answers as cargo does that runs a program which only computes. The program does what is given.
+fn computing(program: &str) -> String {
+    let name = "$(dirname \"$0\")/hopyard_stats-1";
+    format!(
+        "case $0 in *hopyard_stats-1) {program};; esac; {FIRST}; \
+         echo \"     Running unittests src/lib.rs ({name})\"; scripts/test-program \"{name}\" || exit 101"
+    )
+}
+
+#[test]
+fn a_program_that_computes_beside_others_counts_as_they_do() {
+    let (status, printed) = unit(&computing(
+        "sleep 0.2; echo 'test s ... ok'; echo 'test result: ok. 1 passed; 0 failed'; exit 0",
+    ));
+    assert_eq!(status, Some(0), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("3 passed, 0 failed, 1 skipped")
+    );
+    assert!(
+        printed.contains("Running beside others (./hopyard_stats-1)\ntest s ... ok\n"),
+        "{printed}"
+    );
+    let failing =
+        "echo 'test s ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'; exit 101";
+    let (status, printed) = unit(&computing(failing));
+    assert_eq!(status, Some(101), "{printed}");
+    assert_eq!(
+        printed.lines().last(),
+        Some("2 passed, 1 failed, 1 skipped")
+    );
+    let (status, printed) = unit(&computing(&format!(
+        "case \"$*\" in *--exact*) echo 'test s ... ok'; exit 0;; esac; {failing}"
+    )));
+    assert_eq!(status, Some(0), "{printed}");
+    assert!(
+        printed.contains("passed again alone: hopyard_stats::s\n"),
+        "{printed}"
+    );
+    let (status, printed) = unit(&computing("echo 'running 1 test'; kill -9 $$"));
+    assert_eq!(status, Some(101), "{printed}");
+    assert!(
+        printed.contains("1 of 2 test programs ended without a result"),
+        "{printed}"
+    );
+    assert_eq!(
+        printed.lines().last(),
+        Some("2 passed, 1 failed, 1 skipped")
+    );
+    // A test of it that passes again does not make up for that.
+    let (status, printed) = unit(&computing(
+        "case \"$*\" in *--exact*) echo 'test s ... ok'; exit 0;; esac; \
+         echo 'test s ... FAILED'; kill -9 $$",
+    ));
     assert_eq!(status, Some(101), "{printed}");
     assert_eq!(
         printed.lines().last(),
