@@ -1,9 +1,12 @@
 //! The order of modules: in the program each uses modules of earlier stages alone, and in no crate do modules use each other in a
 //! circle. The compiler keeps such an order between crates, but not within one.
+//!
+//! And that nothing is left out of `make test` by what manifests say.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod sources;
+mod unrun;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
