@@ -5,14 +5,13 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use hopyard::lab::{Lab, Path};
+use hopyard::lab::{Lab, LabKey, Path};
 use hopyard::load::remote::Remote;
 use hopyard::model::{Axes, Cell, Containers, FlowControl, Hop, LoadKind, Peer};
 use hopyard_net::{LinkKind, NewLink};
 
 use crate::support::cli::{PROGRAM, run};
 use crate::support::host::unharmed;
-use crate::support::kernels::kernel;
 use crate::support::plan::Room;
 use crate::support::traces::Traces;
 use crate::support::walk::walk_all;
@@ -177,26 +176,27 @@ fn walk_contained(what: &str, each: impl Fn(&'static Path, Peer) -> Result<(), S
 
 #[test]
 fn every_container_carries_and_its_way_is_proved() {
-    // It may have to be fetched, by names that the host's `/run` may say how to look up.
-    kernel();
     // Its many senders and receivers are late where others run.
     let _alone = alone();
     unharmed(|| {
         walk_contained("containers", |path, peer| {
             let before = Traces::now();
-            for load in [
+            let cells = [
                 LoadKind::TcpStream,
                 LoadKind::TcpMaerts,
                 LoadKind::UdpRr,
                 LoadKind::UdpFlood,
-            ] {
-                let cell = contained(path.name, peer, load, &[]);
-                let lab = build(&cell)?;
-                let measured = proved(&lab, &cell, 150)?;
+            ]
+            .map(|load| contained(path.name, peer, load, &[]));
+            let lab = build(&cells[0])?;
+            for cell in &cells {
+                assert_eq!(LabKey::of(cell), LabKey::of(&cells[0]), "another lab");
+                let measured = proved(&lab, cell, 150)?;
                 if measured.client_scheduling.switches().is_none() {
                     return Err("nobody counted context switches".to_owned());
                 }
             }
+            drop(lab);
             let cell = contained(path.name, peer, LoadKind::TcpCrr, &[("family", "6")]);
             proved(&build(&cell)?, &cell, 150)?;
             before.unchanged()

@@ -1,14 +1,12 @@
 //! Walking the registry: every path this kernel has, with every peer.
 
 use std::process::Command;
-use std::time::Duration;
 
 use hopyard::lab::paths::{Carried, Need};
 use hopyard::lab::{self, PATHS, Path};
-use hopyard::load::Sockets;
 use hopyard::model::{Attach, Axes, Peer};
 
-use super::{kernels, skip_part, tell};
+use super::{skip_part, tell};
 
 /// Does something for every path and peer that can be built here, but for paths whose each sample takes
 /// seconds; fails with all that failed, and where a path is passed over that this kernel has.
@@ -20,15 +18,24 @@ pub(crate) fn walk(what: &str, each: impl Fn(&'static Path, Peer) -> Result<(), 
     );
 }
 
-/// The same with every path there is, with the axes that make another path of it.
+/// The same with every path there is but those with guests, with the axes that make another path of it.
 pub(crate) fn walk_all(
     what: &str,
     each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<(), String>,
 ) {
-    if is_asked_for("vm") {
-        kernels::guests_boot_one();
-    }
-    walk_those(what, |path| path.is_built, each);
+    walk_those(what, |path| path.is_built && !has_guest(path), each);
+}
+
+/// The same with the paths that [`walk_all`] leaves out.
+pub(crate) fn walk_guests(
+    what: &str,
+    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<(), String>,
+) {
+    walk_those(what, |path| path.is_built && has_guest(path), each);
+}
+
+fn has_guest(path: &Path) -> bool {
+    path.axes.contains(&"guest_cpus")
 }
 
 /// An environment variable with the only paths to walk, separated by commas. Each of them must be available.
@@ -42,21 +49,6 @@ fn asked() -> Option<Vec<String>> {
 /// Is this path to be walked?
 pub(crate) fn is_asked_for(path: &str) -> bool {
     asked().is_none_or(|names| names.iter().any(|name| name == path))
-}
-
-/// [`walk`] with the paths by name only as well. Guests, which take seconds, and paths without devices are left out.
-pub(crate) fn walk_with_devices(
-    what: &str,
-    each: impl Fn(&'static Path, Peer) -> Result<(), String>,
-) {
-    walk_those(
-        what,
-        |path| {
-            let is_slow = path.extra_time > Duration::from_secs(1);
-            path.is_built && !is_slow && path.sockets == Sockets::Internet
-        },
-        |path, peer, _| each(path, peer),
-    );
 }
 
 fn walk_those(
@@ -333,7 +325,7 @@ fn has_program(name: &str) -> bool {
     find.output().expect("sh runs").status.success()
 }
 
-fn has_module(name: &str) -> bool {
+pub(crate) fn has_module(name: &str) -> bool {
     match name {
         "tun" => std::fs::OpenOptions::new()
             .read(true)
