@@ -20,7 +20,7 @@ use crate::support::cli::{PROGRAM, Running, Said, has_traffic, hopyard, pid, run
 use crate::support::host::unharmed;
 use crate::support::plan::{PLAN, Room};
 use crate::support::procs::Process;
-use crate::support::{beside, tell, until};
+use crate::support::{beside, tell, until, waiting};
 
 /// Longer than both ends of a connection may be silent.
 const IN_TIME: Duration = Duration::from_secs(60);
@@ -406,7 +406,7 @@ fn a_cut_connection_is_a_failed_sample_and_leaves_nothing() {
 /// As a network that is gone: nothing is closed, nothing comes.
 #[test]
 fn a_connection_that_falls_silent_is_given_up_by_both_ends() {
-    let _beside = beside();
+    let _waiting = waiting();
     unharmed(|| {
         let site = Site::new();
         let relayed = site.script("cat | $ENTER \"$@\" | cat");

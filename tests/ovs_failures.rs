@@ -12,7 +12,7 @@ use crate::support::host::unharmed;
 use crate::support::ovs::{self, DAEMONS};
 use crate::support::plan::{Room, plan};
 use crate::support::traces::Traces;
-use crate::support::{apart, beside, skip, tell, until};
+use crate::support::{apart, apart_waiting, beside, skip, tell, until};
 
 #[test]
 fn a_daemon_that_dies_fails_its_sample_by_name_and_the_run_goes_on() {
@@ -203,7 +203,7 @@ fn programs_that_fail_are_heard() {
 
 #[test]
 fn a_program_that_hangs_is_given_up() {
-    apart(|| {
+    apart_waiting(|| {
         if !ovs::is_here() {
             return;
         }

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{Site, found};
 use crate::support::cli::Running;
 use crate::support::host::unharmed;
-use crate::support::{beside, tell};
+use crate::support::{tell, waiting};
 
 /// Sessions side by side: they wait more than they compute.
-const SIDE_BY_SIDE: usize = 4;
+const SIDE_BY_SIDE: usize = 2;
 /// The session that is disturbed. The first is the run's look at the endpoints, the second that of its first sample.
 const DISTURBED: &str = "2";
 
@@ -156,7 +156,7 @@ impl Case {
 
 #[test]
 fn at_each_message_a_bad_connection_fails_one_sample_with_its_cause() {
-    let _beside = beside();
+    let _waiting = waiting();
     unharmed(|| {
         let cases = Mutex::new(Case::all().into_iter());
         let wrong = Mutex::new(Vec::new());

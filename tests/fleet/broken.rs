@@ -1,6 +1,7 @@
 //! Machines that are dead, slow to answer, or answer and cannot be measured; and requests that are none.
 
 use super::*;
+use crate::support::waiting;
 
 #[test]
 fn a_dead_machine_costs_its_own_pairs_and_one_that_answers_is_not_lost() {
@@ -102,7 +103,7 @@ fn a_dead_machine_costs_its_own_pairs_and_one_that_answers_is_not_lost() {
 /// A command that says nothing and does not end; what it started must go with it.
 #[test]
 fn a_pair_that_hangs_is_ended_with_everything_it_started() {
-    let _beside = beside();
+    let _waiting = waiting();
     unharmed(|| {
         let site = Site::new(2);
         let file = site.file("hangs sh -c 'sleep 1000; true'\n");

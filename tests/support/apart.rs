@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
-use super::{beside, need_root};
+use super::{beside, need_root, waiting};
 
 const BPFFS: &str = "/sys/fs/bpf";
 /// In the environment of a test that is apart.
@@ -20,13 +20,22 @@ const INIT: &str = "\"$0\" \"$@\"; exit $?";
 ///
 /// For all that is here the test is started once more, alone in its process.
 pub(crate) fn apart<F: FnOnce()>(body: F) {
+    apart_with(beside, body);
+}
+
+/// The same of a test that waits for most of its time.
+pub(crate) fn apart_waiting<F: FnOnce()>(body: F) {
+    apart_with(waiting, body);
+}
+
+fn apart_with<T, F: FnOnce()>(take_turn: impl FnOnce() -> T, body: F) {
     let name = test_of::<F>();
     if is_apart() {
         need_root();
         empty_places();
         return body();
     }
-    let _beside = beside();
+    let _turn = take_turn();
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
     unshare.args(["sh", "-c", INIT]);

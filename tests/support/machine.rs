@@ -1,4 +1,4 @@
-//! Who has the machine, of which there is one. Each test says one of three things first:
+//! Who has the machine, of which there is one. Each test says one of these things first:
 //!
 //! - [`alone`]: it judges speed, CPU time or delays more closely than others beside it would allow, or looks at what is everybody's
 //!   (all processes of the first PID namespace, what the kernel counts for the whole machine). Nothing else runs.
@@ -6,6 +6,8 @@
 //!   calls `hopyard clean`, or keeps a lab. It has a process and namespaces of its own, in which all of that is its own.
 //! - [`beside`]: it looks at what is its own by name: exit statuses, outputs, files of its room, labs that it holds; or at figures
 //!   that others beside it seldom spoil. If they do, `scripts/unit` runs it again when all others are done.
+//! - [`waiting`]: the same, and it waits for most of its time, such as for a program that hangs. It may run beside those that fill
+//!   the CPUs.
 //!
 //! What is `apart` runs beside others too. All that run beside others come first (`scripts/test-program` has all tests wait at
 //! once), then the others one by one.
@@ -24,14 +26,16 @@ const LONG: Duration = Duration::from_secs(10);
 struct Machine {
     alone: bool,
     beside: usize,
-    /// Those that wait go before those that want it alone, so that several of them run where there are several.
-    waiting_beside: usize,
+    /// Those that are to run beside others go before those that want it alone, so that several of them run where there are several.
+    queued: usize,
+    waiting: usize,
 }
 
 static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     alone: false,
     beside: 0,
-    waiting_beside: 0,
+    queued: 0,
+    waiting: 0,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -54,9 +58,12 @@ pub(crate) struct Alone(Instant);
 /// Others that do not mind may run.
 pub(crate) struct Beside(Instant);
 
+/// The same, and as many of the others as fill the CPUs.
+pub(crate) struct Waiting(Instant);
+
 pub(crate) fn alone() -> Alone {
     need_root();
-    let is_taken = |m: &Machine| m.alone || m.beside > 0 || m.waiting_beside > 0;
+    let is_taken = |m: &Machine| m.alone || m.beside > 0 || m.queued > 0 || m.waiting > 0;
     let mut machine = wait_while(machine(), is_taken);
     machine.alone = true;
     Alone(Instant::now())
@@ -65,11 +72,18 @@ pub(crate) fn alone() -> Alone {
 pub(crate) fn beside() -> Beside {
     need_root();
     let mut machine = machine();
-    machine.waiting_beside += 1;
+    machine.queued += 1;
     let mut machine = wait_while(machine, |m| m.alone || m.beside >= BESIDE);
-    machine.waiting_beside -= 1;
+    machine.queued -= 1;
     machine.beside += 1;
     Beside(Instant::now())
+}
+
+pub(crate) fn waiting() -> Waiting {
+    need_root();
+    let mut machine = wait_while(machine(), |m| m.alone);
+    machine.waiting += 1;
+    Waiting(Instant::now())
 }
 
 impl Drop for Alone {
@@ -82,6 +96,13 @@ impl Drop for Alone {
 impl Drop for Beside {
     fn drop(&mut self) {
         machine().beside -= 1;
+        given_back(self.0);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        machine().waiting -= 1;
         given_back(self.0);
     }
 }

@@ -22,9 +22,9 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub(crate) use apart::apart;
+pub(crate) use apart::{apart, apart_waiting};
 pub(crate) use chance::{mostly, unless_disturbed};
-pub(crate) use machine::{alone, beside};
+pub(crate) use machine::{alone, beside, waiting};
 pub(crate) use skip::{skip, skip_part};
 
 use hopyard::lab::Lab;
@@ -57,16 +57,21 @@ pub(crate) fn until(what: &str, patience: Duration, mut so: impl FnMut() -> bool
     let deadline = Instant::now() + patience;
     while !so() {
         assert!(Instant::now() < deadline, "{what}: not within {patience:?}");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// An environment variable: windows are so many times longer, because the CPU is emulated.
 pub(crate) const SLOWER: &str = "HOPYARD_TEST_SLOWER";
 
+/// What it says, else 1.
+pub(crate) fn slower() -> u64 {
+    std::env::var(SLOWER).map_or(1, |times| times.parse().expect("a number"))
+}
+
 /// A sampler whose workers are the program under test.
 pub(crate) fn sampler(window_ms: u64, warm_up_ms: u64) -> Sampler {
-    let slower = std::env::var(SLOWER).map_or(1, |times| times.parse().expect("a number"));
+    let slower = slower();
     let mut sampler = Sampler::new(
         Duration::from_millis(window_ms * slower),
         Duration::from_millis(warm_up_ms * slower),
