@@ -24,7 +24,8 @@ use serde_json::Value;
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, pid, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::{guests_boot_one, kernel};
-use crate::support::{beside, cell, tell, until};
+use crate::support::walk::has_module;
+use crate::support::{beside, cell, skip_part, tell, until};
 
 /// Enough for a guest whose CPU is emulated on a machine that others use as well.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -37,6 +38,25 @@ fn in_guest(kernel: &Path, out: &Path, more: &[&str]) -> Command {
     let mut command = hopyard(&["run", "--kernel"]);
     command.arg(kernel).arg("--out").arg(out).args(more);
     command
+}
+
+/// Every cell is proved. A host that takes an emulated CPU away for the whole of a window fails its sample, so one of them may be
+/// measured again: `again` gets the options that choose it. A path that does not work fails again.
+fn proved(cells: &[Value], again: impl FnOnce(&[&str]) -> Vec<Value>) {
+    let is_proved = |cell: &Value| cell["status"] == "ok" && cell["way"]["proved"] == true;
+    let failed: Vec<&Value> = cells.iter().filter(|cell| !is_proved(cell)).collect();
+    let [cell] = failed[..] else {
+        assert!(failed.is_empty(), "{failed:#?}");
+        return;
+    };
+    tell(&format!("{} failed: {}", cell["path"], cell["cause"]));
+    let of = |key: &str| cell[key].as_str().unwrap();
+    let [path, peer, load] = ["path", "peer", "load"].map(of);
+    let cells = again(&["--paths", path, "--peer", peer, "--loads", load]);
+    assert!(
+        !cells.is_empty() && cells.iter().all(is_proved),
+        "{cells:#?}"
+    );
 }
 
 fn ends(kernel: &Path, more: &[&str]) -> Said {
@@ -128,7 +148,7 @@ fn processes_have_shares_of_a_guests_cpus() {
         "--loads",
         "udp_stream",
         "--window",
-        "3s",
+        "1s",
         "--blocks",
         "1",
         "--accel",
@@ -264,7 +284,7 @@ fn a_kvm_that_gets_half_way_is_not_used() {
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let (cell, _accelerator) = SHORT.split_at(SHORT.len() - 2);
-    let cell = [cell, &["--window", "3s", "--turns", "off"]].concat();
+    let cell = [cell, &["--window", "500ms", "--turns", "off"]].concat();
     let mut command = in_guest(&kernel, &home.path().join("run"), &cell);
     command.env("PATH", kvm_that_stops(home.path()));
     let said = Running::start(command).wait_for_nothing_left(&[].into());
@@ -349,7 +369,6 @@ fn a_killed_hopyard_leaves_no_guest() {
     let (running, _) = under_way(&home.path().join("run"));
     running.signal(Signal::SIGKILL);
     running.wait_for_no_process(&[].into());
-    assert!(Path::new(PROGRAM).exists());
 }
 
 /// A guest as an endpoint: killed in mid-window, the sample fails with its cause, and nothing stays.
@@ -433,7 +452,12 @@ fn claims_that_this_kernel_cannot_test_are_tried_in_a_guest() {
         );
     }
     if hopyard::lab::ovs::in_kernel() {
-        return;
+        let lacks = !has_module("openvswitch");
+        return skip_part(
+            "kernel without Open vSwitch",
+            lacks,
+            "claims of it are tested here",
+        );
     }
     assert_eq!(of("NS7")["verdict"], "holds", "{}", of("NS7"));
     assert!(

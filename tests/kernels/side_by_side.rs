@@ -22,7 +22,7 @@ fn kernels_stand_side_by_side() {
         .args(["veth", "flowtable", "--accel", "tcg", "--json", "--out"]);
     command.arg(&out);
     command.args([
-        "--", "--loads", "tcp_rr", "--blocks", "2", "--window", "50ms",
+        "--", "--loads", "tcp_rr", "--blocks", "2", "--turns", "off", "--window", "300ms",
     ]);
     let said = Running::start(command).wait_for(PATIENCE);
     let document = said.exits(0).json();
