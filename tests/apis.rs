@@ -157,7 +157,7 @@ fn a_sweep_takes_turns() {
         "--set",
         "flows=1,2",
         "--blocks",
-        "2..2",
+        "1..1",
         "--window",
         "50ms",
         "--out",

@@ -19,8 +19,8 @@ use crate::support::{alone, beside, schema, tell};
 fn measure(room: &Room, name: &str, load: &str, blocks: &str) -> String {
     let out = room.name(name);
     run(&[
-        "run", "--paths", "veth", "--loads", load, "--blocks", blocks, "--window", "50ms", "--out",
-        &out,
+        "run", "--paths", "veth", "--loads", load, "--blocks", blocks, "--window", "100ms",
+        "--turns", "off", "--out", &out,
     ])
     .exits(0);
     out

@@ -30,37 +30,34 @@ fn a_sweep_measures_what_the_kernel_makes_of_each_combination() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        for path in ["veth", "bridge"] {
-            let few = ["--blocks", "2", "--window", "50ms", "--seed", "7", "--json"];
-            let said = sweep(&room, path, path, &few).wait();
-            let report = said.exits(0).json();
-            schema::check(&run(&["schema"]).exits(0).json(), &report);
-            assert_eq!(report["run"]["base"], "offload");
-            assert_eq!(report["run"]["seed"], 7);
-            whole(&report);
-            // Two blocks are a quick look.
-            let finding = &report["offloads"]["findings"][0];
-            assert_eq!(finding["load"], "tcp_stream");
-            assert!(finding.get("flag").is_none(), "{finding:#}");
-            assert!(
-                finding["sentence"].as_str().unwrap().contains("quick look"),
-                "{finding:#}"
-            );
-            let again = run(&["report", &room.name(path), "--format", "json"]);
-            assert_eq!(again.exits(0).stdout, said.stdout);
-            let text = run(&["report", &room.name(path)]);
-            text.exits(0).prints(&[
-                "vs all on",
-                "vs all off",
-                "tso and gro off",
-                "lro is fixed off",
-                "Which offload matters",
-            ]);
-            let begins = format!("{path} now has ");
-            assert!(text.stdout.starts_with(&begins), "{text}");
-            for format in ["markdown", "csv", "netperf"] {
-                run(&["report", &room.name(path), "--format", format]).exits(0);
-            }
+        let few = ["--blocks", "2", "--window", "50ms", "--seed", "7", "--json"];
+        let said = sweep(&room, "run", "veth", &few).wait();
+        let report = said.exits(0).json();
+        schema::check(&run(&["schema"]).exits(0).json(), &report);
+        assert_eq!(report["run"]["base"], "offload");
+        assert_eq!(report["run"]["seed"], 7);
+        whole(&report);
+        // Two blocks are a quick look.
+        let finding = &report["offloads"]["findings"][0];
+        assert_eq!(finding["load"], "tcp_stream");
+        assert!(finding.get("flag").is_none(), "{finding:#}");
+        assert!(
+            finding["sentence"].as_str().unwrap().contains("quick look"),
+            "{finding:#}"
+        );
+        let again = run(&["report", &room.name("run"), "--format", "json"]);
+        assert_eq!(again.exits(0).stdout, said.stdout);
+        let text = run(&["report", &room.name("run")]);
+        text.exits(0).prints(&[
+            "vs all on",
+            "vs all off",
+            "tso and gro off",
+            "lro is fixed off",
+            "Which offload matters",
+        ]);
+        assert!(text.stdout.starts_with("veth now has "), "{text}");
+        for format in ["markdown", "csv", "netperf"] {
+            run(&["report", &room.name("run"), "--format", format]).exits(0);
         }
     });
 }
@@ -119,6 +116,7 @@ fn segmentation_is_named_for_bulk_tcp_through_a_bridge() {
     let said = sweep(&room, "run", "bridge", &enough).wait();
     let report = said.exits(0).json();
     assert_eq!(report["run"]["quick_look"], false, "{said}");
+    whole(&report);
     let finding = &report["offloads"]["findings"][0];
     tell(finding["sentence"].as_str().unwrap());
     for remark in finding["remarks"].as_array().unwrap() {

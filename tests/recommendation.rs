@@ -26,7 +26,8 @@ fn a_run_ends_with_one_that_can_be_asked_again() {
     ];
     let said = run(&[
         &measure[..],
-        &["--window", "50ms", "--need", "filter", "--out", &out],
+        &["--turns", "off", "--window", "100ms"],
+        &["--need", "filter", "--out", &out],
     ]
     .concat());
     said.exits(0).prints(&[

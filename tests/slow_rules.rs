@@ -35,6 +35,8 @@ fn profiled(room: &Room, name: &str, load: &str) -> (f64, f64, String, Vec<Strin
         "--profile",
         "--blocks",
         "3",
+        "--turns",
+        "off",
         "--window",
         "100ms",
         "--set",
@@ -122,7 +124,8 @@ fn a_slow_rule_is_named_by_the_profile() {
 ///
 /// A hash of the flow chooses the CPU that receives it. That may be the sender's own CPU, whose queue cannot overflow because the
 /// sender does not run meanwhile. The send buffer limits a flow to some 250 packets in flight, so a queue of 1000 overflows only
-/// if at least four of the eight flows hash to the other CPU: in one block of three. Each block has new ports.
+/// if at least four of the eight flows hash to the other CPU: in one block of three. Each block has new ports. A run without such a
+/// block has nothing to name.
 #[test]
 fn a_full_queue_of_received_packets_is_named() {
     let _beside = beside();
@@ -134,7 +137,8 @@ fn a_full_queue_of_received_packets_is_named() {
     );
     let file = room.file("queue.nft", slow);
     let out = room.name("run");
-    mostly(|| {
+    let mut seen = String::new();
+    let is_named = (0..3).any(|_| {
         let _ = std::fs::remove_dir_all(&out);
         let said = run(&[
             "run",
@@ -166,11 +170,11 @@ fn a_full_queue_of_received_packets_is_named() {
             "{text:?}, lost {}",
             report["cells"][0]["estimates"]["lost_ratio"]["value"]
         ));
-        let is_whole = text.as_ref().is_some_and(|text| {
+        seen = format!("{report:#}");
+        text.is_some_and(|text| {
             text.contains("veth-route/local/udp_stream")
                 && text.contains("net.core.netdev_max_backlog")
-        });
-        is_whole.then_some(()).ok_or(format!("{report:#}"))
-    })
-    .unwrap();
+        })
+    });
+    assert!(is_named, "{seen}");
 }

@@ -14,7 +14,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 }
 
 /// Both directions of three machines, the third of which sends slowly; `name` has racks.
-fn fleet(site: &Site, name: &str) {
+fn fleet(site: &Site, name: &str, loads: &str, blocks: &str) {
     let machine = |number: usize| {
         let rack = if number == 3 { "b" } else { "a" };
         format!(
@@ -37,13 +37,13 @@ fn fleet(site: &Site, name: &str) {
     ];
     let how = [
         "--loads",
-        "tcp_stream,tcp_rr",
+        loads,
         "--window",
         "100ms",
         "--warm-up",
         "20ms",
         "--blocks",
-        "4",
+        blocks,
     ];
     site.run(&[&words[..], &how].concat()).exits(0);
 }
@@ -54,12 +54,12 @@ fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
     unharmed(|| {
         let site = Site::new(3);
         std::fs::create_dir(site.room.at("fleets")).unwrap();
-        fleet(&site, "old");
+        fleet(&site, "old", "tcp_stream", "2");
         within(
             &site.machines[2],
             "tc qdisc add dev eth0 root tbf rate 20mbit burst 16k latency 50ms",
         );
-        fleet(&site, "new");
+        fleet(&site, "new", "tcp_stream,tcp_rr", "4");
         // As if it had been a week before.
         let old = site.room.at("fleets/old/samples");
         let run = std::fs::read_dir(&old)

@@ -43,7 +43,9 @@ impl Room {
 pub(crate) fn measured(room: &Room, blocks: &str, more: &[&str]) -> String {
     let out = room.name("run");
     let what = ["run", "--paths", "veth,bridge", "--loads", "tcp_rr"];
-    let how = ["--blocks", blocks, "--window", "50ms", "--out", &out];
+    let how = [
+        "--blocks", blocks, "--turns", "off", "--window", "100ms", "--out", &out,
+    ];
     run(&[&what[..], &how, more].concat()).exits(0);
     out
 }
