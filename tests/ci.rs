@@ -62,7 +62,7 @@ fn switched(room: &Room) -> String {
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
-const SHORT_RUN: &str = "--paths veth --loads tcp_rr --blocks 2..2 --window 50ms";
+const SHORT_RUN: &str = "--paths veth --loads tcp_rr --blocks 2..2 --turns off --window 100ms";
 const IN_TURN: &str = "old new new old old new";
 
 /// What is measured: nothing that differs, so that whether the gate passes, fails or cannot tell is all the same.
@@ -203,6 +203,7 @@ fn commenting<'a>(room: &Room, site: &Site) -> Values<'a> {
 /// A push after another writes into the same comment, of this name and this author alone.
 #[test]
 fn a_comment_is_kept_up_to_date() {
+    let _beside = beside();
     for (site, script) in [
         (Site::github(), "github-action/comment"),
         (Site::gitlab(), "gitlab/comment"),
@@ -238,6 +239,7 @@ fn a_comment_is_kept_up_to_date() {
 
 #[test]
 fn who_may_not_comment_is_told_and_what_fails_is_named() {
+    let _beside = beside();
     let room = Room::new();
     std::fs::create_dir(room.at("out")).unwrap();
     room.file("out/comment.md", "text\n");
@@ -310,6 +312,7 @@ fn the_template_measures_comments_and_judges() {
 /// Bad values are refused before anything is measured, and leave nothing behind.
 #[test]
 fn bad_values_are_refused() {
+    let _beside = beside();
     let room = Room::new();
     let good: Values<'_> = [
         ("HOPYARD_BEFORE", "old".to_owned()),
@@ -346,6 +349,7 @@ fn bad_values_are_refused() {
 /// A gate that cannot tell passes where the user says so, and one that failed does not.
 #[test]
 fn an_undecided_gate_passes_on_request() {
+    let _beside = beside();
     let room = Room::new();
     std::fs::create_dir(room.at("out")).unwrap();
     let script = contrib("ci/gate").display().to_string();

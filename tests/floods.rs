@@ -132,7 +132,7 @@ fn what_a_rule_drops_is_lost_and_what_a_socket_drops_is_said() {
 
 #[test]
 fn an_open_loop_keeps_its_rate_and_its_distribution() {
-    let _beside = beside();
+    let _alone = alone();
     for distribution in ["constant", "poisson"] {
         let set = [
             ("pace", "16mbit"),

@@ -14,9 +14,13 @@ use crate::support::{beside, cell, mostly, tell};
 fn bytes_per_skb(path: &str, set: &[(&str, &str)]) -> u64 {
     let cell = cell(path, Peer::Local, LoadKind::TcpStream, set);
     let mut all = Arrived { bytes: 0, skbs: 0 };
-    // A controller without a CPU reads the device for both edges at once: a window like that counts nothing.
+    // A controller without a CPU reads the device for both edges at once: a window like that counts nothing, or is missed.
     for _ in 0..5 {
-        let arrived = measured(&cell, 100, 30).unwrap().arrived.unwrap();
+        let measured = match measured(&cell, 100, 30) {
+            Err(why) if why.starts_with("the window was missed") => continue,
+            measured => measured.unwrap(),
+        };
+        let arrived = measured.arrived.unwrap();
         all.bytes += arrived.bytes;
         all.skbs += arrived.skbs;
         if all.skbs >= 100 {

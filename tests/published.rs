@@ -1,11 +1,13 @@
 //! What reports printed, filled from a run that was really measured.
 
+use crate::support::beside;
 use crate::support::cli::run;
 use crate::support::plan::{Room, measured, plan};
 
 /// One connection of the article of 2014, with offloads and without: two of its places are filled, and the others say why not.
 #[test]
 fn a_run_fills_the_places_that_it_has() {
+    let _beside = beside();
     let room = Room::new();
     let own = plan(&[
         ("name", "\"namespace-switching-2014\""),
@@ -61,6 +63,7 @@ fn a_run_fills_the_places_that_it_has() {
 
 #[test]
 fn what_has_no_published_tables_is_refused() {
+    let _beside = beside();
     let room = Room::new();
     let out = measured(&room, "1", &[]);
     run(&["report", &out, "--published"])

@@ -168,7 +168,8 @@ fn loads_follow_one_another_in_the_same_labs() {
     assert_eq!(labs.len(), 1);
 }
 
-/// Twice the time would be needed for all rounds: there are fewer in each block then, and as many blocks as verdicts need.
+/// Twice the time would be needed for all rounds: there are fewer in each block then, and as many blocks as verdicts need. With few
+/// cells a block has time for some rounds also beside other tests.
 #[test]
 fn a_time_limit_is_shared_by_the_blocks_that_verdicts_need() {
     let _beside = beside();
@@ -177,13 +178,13 @@ fn a_time_limit_is_shared_by_the_blocks_that_verdicts_need() {
     let report = run(&[
         "run",
         "--paths",
-        "veth,bridge,macvlan,veth-route",
+        "veth,bridge",
         "--loads",
-        "tcp_stream,tcp_rr,udp_rr",
+        "tcp_stream,tcp_rr",
         "--window",
-        "300ms",
+        "600ms",
         "--time-limit",
-        "24s",
+        "20s",
         "--json",
         "--out",
         &out,
@@ -197,16 +198,16 @@ fn a_time_limit_is_shared_by_the_blocks_that_verdicts_need() {
     );
     let taken = report["run"]["turns"]["taken"].as_u64().unwrap();
     assert!(
-        taken < 8 * 12 * 12,
+        taken < 8 * 2 * (24 + 60),
         "{taken} turns are what the window asks for"
     );
-    assert!(report["run"]["measured_s"].as_f64().unwrap() < 26.0);
+    assert!(report["run"]["measured_s"].as_f64().unwrap() < 22.0);
 }
 
 /// Another process on the CPUs is told by its own CPU time, turn by turn, and those turns are taken again.
 #[test]
 fn turns_that_others_disturb_are_taken_again() {
-    let _beside = beside();
+    let _alone = alone();
     let mut hog = hopyard_hog();
     let ended = AtomicBool::new(false);
     let measured = std::thread::scope(|scope| {
@@ -260,7 +261,7 @@ fn the_base_of_many_has_several_turns_in_each_round() {
         "--loads",
         "tcp_rr",
         "--window",
-        "100ms",
+        "50ms",
         "--blocks",
         "2",
         "--quick",

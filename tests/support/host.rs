@@ -42,10 +42,16 @@ const VOLATILE_FIELDS: [&str; 10] = [
 ];
 
 /// Below /proc/sys/net: what changes by itself.
-const VOLATILE_SYSCTLS: [(&str, &str); 1] = [(
-    "netfilter/nf_conntrack_count",
-    "connections that the host's own traffic makes and forgets",
-)];
+const VOLATILE_SYSCTLS: [(&str, &str); 2] = [
+    (
+        "netfilter/nf_conntrack_count",
+        "connections that the host's own traffic makes and forgets",
+    ),
+    (
+        "core/rps_sock_flow_entries",
+        "one for the whole machine, which tests beside this one set (flow_steering.rs)",
+    ),
+];
 
 /// Links, addresses, routes, rules, bridges, qdiscs, packet filter and sysctls of the namespace that
 /// the tests run in.
