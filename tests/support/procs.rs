@@ -50,12 +50,12 @@ impl Process {
 
 /// Every process of the machine.
 pub(crate) fn all() -> Vec<Process> {
-    fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Process::read)
-        .collect()
+    pids().filter_map(Process::read).collect()
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 pub(crate) fn find(pid: u32) -> Option<Process> {
@@ -64,17 +64,18 @@ pub(crate) fn find(pid: u32) -> Option<Process> {
 
 /// Living processes whose environment carries `word`, a mark that children take over.
 pub(crate) fn marked(word: &str) -> Vec<Process> {
-    let carries = |process: &Process| {
-        fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|environment| {
+    // Before anything else is read: most processes are others'.
+    let carries = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
             environment
                 .split(|byte| *byte == 0)
                 .any(|entry| entry == word.as_bytes())
         })
     };
-    all()
-        .into_iter()
-        .filter(|process| process.state != 'Z')
+    pids()
         .filter(carries)
+        .filter_map(Process::read)
+        .filter(|process| process.state != 'Z')
         .collect()
 }
 
