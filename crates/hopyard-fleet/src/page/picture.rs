@@ -154,7 +154,20 @@ fn drawn(
     }
 }
 
-/// How many pairs stand where against the median, in steps of equal ratio.
+/// How far from the median a picture of these logarithms of ratios reaches, and whether any lies farther out: at most one in a
+/// hundred, since a single one at a tenth would leave all others in two bars.
+fn reach(logs: &[f64]) -> (f64, bool) {
+    const LEAST: f64 = 0.05;
+    let mut distances: Vec<f64> = logs.iter().map(|log| log.abs()).collect();
+    distances.sort_by(f64::total_cmp);
+    let most = distances.get(distances.len() * 99 / 100);
+    let reach = most.map_or(LEAST, |most| most.max(LEAST));
+    let is_cut = distances.last().is_some_and(|last| *last > reach);
+    (reach, is_cut)
+}
+
+/// How many pairs stand where against the median, in steps of equal ratio. What lies farther out than the picture reaches is in its
+/// outermost bars.
 pub(super) fn distribution(fleet: &Fleet, ranks: &Ranks, main: usize) -> Markup {
     const BINS: usize = 40;
     const WIDTH: f64 = 400.0;
@@ -170,10 +183,10 @@ pub(super) fn distribution(fleet: &Fleet, ranks: &Ranks, main: usize) -> Markup 
         .filter(|s| *s > 0.0)
         .map(f64::ln)
         .collect();
-    let reach = logs.iter().fold(0.05_f64, |most, l| most.max(l.abs()));
+    let (reach, is_cut) = reach(&logs);
     let mut bins = [0_usize; BINS];
     for log in &logs {
-        let share = (log + reach) / (2.0 * reach);
+        let share = ((log + reach) / (2.0 * reach)).clamp(0.0, 1.0);
         bins[((share * BINS as f64) as usize).min(BINS - 1)] += 1;
     }
     let most = bins.iter().copied().max().unwrap_or(0).max(1);
@@ -203,7 +216,10 @@ pub(super) fn distribution(fleet: &Fleet, ranks: &Ranks, main: usize) -> Markup 
                 }
                 text x="0" y="-3" font-size="12" fill="currentColor" { (most) " pairs" }
             }
-            p.notes { "Left of 1.00× is worse." }
+            p.notes {
+                "Left of 1.00× is worse."
+                @if is_cut { " The outermost bars also have the pairs that stand farther out, at most one in a hundred." }
+            }
         }
     }
 }
@@ -241,6 +257,17 @@ fn png(side: usize, dots: impl Iterator<Item = [u8; 3]>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_pair_far_out_does_not_squeeze_the_others() {
+        let mut logs: Vec<f64> = (0..200).map(|n| 0.002 * f64::from(n - 100)).collect();
+        assert_eq!(reach(&logs), (0.198, true));
+        logs.push(-2.3);
+        assert_eq!(reach(&logs), (0.198, true));
+        assert_eq!(reach(&[0.3, -0.1]), (0.3, false));
+        assert_eq!(reach(&[0.01]), (0.05, false));
+        assert_eq!(reach(&[]), (0.05, false));
+    }
 
     #[test]
     fn a_bitmap_has_the_signature_and_sums_of_its_parts() {
