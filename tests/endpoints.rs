@@ -3,6 +3,7 @@
 mod lines;
 mod machines;
 mod podman;
+mod serial;
 mod ssh;
 
 use std::collections::BTreeSet;

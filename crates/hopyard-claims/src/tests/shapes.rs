@@ -90,7 +90,12 @@ fn a_leap_is_the_largest_change_between_neighbours() {
         busy: if n < 12.0 { 0.3 } else { 0.63 },
         ..published(own, n)
     });
-    let at_20: Vec<bool> = run.header.cells.iter().map(|c| c.cell.axes.flows == 20).collect();
+    let at_20: Vec<bool> = run
+        .header
+        .cells
+        .iter()
+        .map(|c| c.cell.axes.flows == 20)
+        .collect();
     for sample in &mut run.samples {
         let Outcome::Measured(m) = &mut sample.outcome else {
             continue;
