@@ -42,7 +42,7 @@ pub use observations::observations;
 pub use offloads::offload_changes;
 pub use quantities::{QUANTITIES, Quantity, cost, main_figure, quantity};
 pub use rounds::{paired, rounds_worth};
-pub use settling::time_s as settling_time_s;
+pub use settling::{outside_until_s, time_s as settling_time_s};
 pub use simulation::{Bursts, TurnsSetup, simulate_turns};
 pub use so_far::{SoFar, so_far};
 

@@ -65,8 +65,18 @@ fn settling(measured: &[&Measurement], confidence: f64) -> Option<Settling> {
 /// not open with the traffic.
 pub fn time_s(m: &Measurement) -> Option<f64> {
     let settled = stats::settles(&jitter(m)?, Settling::BAND)?;
+    time_of(settled + 1, m)
+}
+
+/// Until when jitter that did not settle was at least outside of its final band, s; `None` as for [`time_s`].
+pub fn outside_until_s(m: &Measurement) -> Option<f64> {
+    time_of(stats::before_end(&jitter(m)?)?, m)
+}
+
+/// So many intervals from the start of the traffic, s.
+fn time_of(intervals: usize, m: &Measurement) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a window has few intervals")]
-    let intervals = (settled + 1) as f64;
+    let intervals = intervals as f64;
     Some(intervals * seconds(series(m)?.interval_ns))
 }
 

@@ -7,12 +7,8 @@ use super::figure::Figure;
 use super::settling;
 use super::what::What;
 use crate::assess::{self, last_attempts};
-use crate::model::{Cell, Measurement};
+use crate::model::Cell;
 use crate::store::Run;
-
-/// A window in which the hypervisor took more than this share of the CPU time is disturbed, and is taken again where it may be
-/// (docs/method.md, "Blocks").
-const STEAL: f64 = 0.01;
 
 /// A quantity in the cells of a run.
 #[derive(Clone, Copy)]
@@ -58,9 +54,7 @@ impl Values<'_> {
     /// Blocks in which the hypervisor disturbed the window of a cell.
     pub(super) fn disturbed(&self, cell: &Cell) -> BTreeSet<u32> {
         let samples = evidence::counting(self.run, self.place(cell)).unwrap_or_default();
-        let is_disturbed =
-            |m: &Measurement| m.cpu.steal_ns > STEAL * m.cpu.elapsed_ns * f64::from(m.cpu.cpus);
-        let disturbed = samples.into_iter().filter(|(_, m)| is_disturbed(m));
+        let disturbed = samples.into_iter().filter(|(_, m)| m.cpu.has_much_steal());
         disturbed.map(|(sample, _)| sample.block).collect()
     }
 

@@ -63,6 +63,13 @@ impl CpuBounds {
 }
 
 impl CpuUse {
+    /// Whether the hypervisor took so much of the machine's time that a window is disturbed: more than 1 % (docs/method.md, "Blocks").
+    /// That is less than the smallest step in which the kernel reports steal for a turn.
+    #[must_use]
+    pub fn has_much_steal(&self) -> bool {
+        self.steal_ns > 0.01 * self.elapsed_ns * f64::from(self.cpus)
+    }
+
     /// What the load cost: busy time minus other processes, the controller and the idle machine's own share.
     #[must_use]
     pub fn net(&self) -> CpuBounds {

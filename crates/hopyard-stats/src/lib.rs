@@ -59,7 +59,7 @@ pub use replication::{Spread, spread};
 pub use runs::{RunsCompared, compare_runs, ratio_within_runs, runs_needed, se_log_within};
 pub use samples::{NotFinite, Samples};
 pub use saturation::{Reached, ReachedInterval, reached};
-pub use settling::{settles, unsettled};
+pub use settling::{before_end, settles, unsettled};
 pub use simulation::{FalseAlarms, Order, Power, Setup, simulate_false_alarms, simulate_power};
 pub use slope::{Straight, exponent, linear_slope, straight};
 pub use step::{Step, largest_step};

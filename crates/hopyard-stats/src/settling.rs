@@ -43,6 +43,15 @@ pub fn unsettled(slices: &[f64]) -> bool {
     change > PRACTICAL * whole.abs() && change > CLEAR * standard_error
 }
 
+/// How many values of a series stand before its last quarter: one that does not settle is outside of its final band after them.
+/// `None` if there are too few values, or one is not a number.
+#[must_use]
+pub fn before_end(series: &[f64]) -> Option<usize> {
+    let n = series.len();
+    let is_known = n >= 2 * END && series.iter().all(|value| value.is_finite());
+    is_known.then(|| n - n / END)
+}
+
 /// The index in a series of equal intervals from which on it stays within `share` of its final value, which is the
 /// median of its last quarter. `None` if the series leaves that band in its last quarter, has fewer than 8 values, or
 /// contains one that is not finite.
@@ -52,10 +61,7 @@ pub fn unsettled(slices: &[f64]) -> bool {
 #[must_use]
 pub fn settles(series: &[f64], share: f64) -> Option<usize> {
     let n = series.len();
-    if n < 2 * END || series.iter().any(|v| !v.is_finite()) {
-        return None;
-    }
-    let quarter = n / END;
+    let quarter = n - before_end(series)?;
     let mut end = series[n - quarter..].to_vec();
     end.sort_by(f64::total_cmp);
     let last = 0.5 * (end[(quarter - 1) / 2] + end[quarter / 2]);

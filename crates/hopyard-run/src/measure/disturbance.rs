@@ -5,10 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::model::{CpuUse, Disturbance, Measurement};
 
-/// More steal than this share of the machine is a disturbance. It is less than the smallest step in which the kernel reports
-/// steal for a turn.
-const STEAL: f64 = 0.01;
-/// So is more use by other processes than this share of the machine.
+/// More use by other processes than this share of the machine is a disturbance.
 const FOREIGN: f64 = 0.02;
 /// So are more processes than this that others start in a second, or in a shorter window. The CPU time of those that also end in
 /// the window counts as the load's: beside 60 of them, a load of 50 ms a second was seen as 160 ms.
@@ -19,7 +16,7 @@ const ONE_IN: u32 = 4;
 /// The hypervisor or other processes, by the CPU clocks.
 pub(super) fn by_clocks(cpu: &CpuUse) -> Option<Disturbance> {
     let machine_ns = cpu.elapsed_ns * f64::from(cpu.cpus);
-    if cpu.steal_ns > STEAL * machine_ns {
+    if cpu.has_much_steal() {
         Some(Disturbance::Steal)
     } else if cpu.foreign_ns > FOREIGN * machine_ns {
         Some(Disturbance::Foreign)
@@ -62,38 +59,20 @@ impl RetakeBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Counted, GuestUsed, TickSplit, Turn};
+    use crate::assess::testing::measured;
+    use crate::model::GuestUsed;
 
     fn window(seconds: f64, steal_ns: f64, foreign_ns: f64, forks: u64) -> Measurement {
-        let cpu = CpuUse {
+        let mut measured = measured(1);
+        measured.cpu = CpuUse {
             elapsed_ns: seconds * 1e9,
             cpus: 2,
-            busy_ns: 1e6,
             steal_ns,
-            workers_ns: None,
             foreign_ns,
-            controller_ns: 0.0,
-            baseline_ns: 0.0,
-            baseline_most_ns: None,
-            closure: 1.0,
-            split: TickSplit {
-                user_ns: 0.0,
-                system_ns: 0.0,
-                irq_ns: 0.0,
-                softirq_ns: 0.0,
-            },
             forks,
-            is_partial: false,
+            ..measured.cpu
         };
-        let turn = Turn {
-            round: 0,
-            window_ns: 1,
-            received: Counted::default(),
-            sent: Counted::default(),
-            cpu,
-            disturbance: None,
-        };
-        turn.measurement()
+        measured
     }
 
     #[test]

@@ -45,40 +45,8 @@ fn end(role: &str, found: Option<&EndpointUsed>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Counted, CpuUse, Datapath, DatapathKind, GuestUsed, TickSplit, Turn};
-
-    const CPU: CpuUse = CpuUse {
-        elapsed_ns: 1.0,
-        cpus: 1,
-        busy_ns: 0.0,
-        steal_ns: 0.0,
-        workers_ns: None,
-        foreign_ns: 0.0,
-        controller_ns: 0.0,
-        baseline_ns: 0.0,
-        baseline_most_ns: None,
-        closure: 1.0,
-        split: TickSplit {
-            user_ns: 0.0,
-            system_ns: 0.0,
-            irq_ns: 0.0,
-            softirq_ns: 0.0,
-        },
-        forks: 0,
-        is_partial: false,
-    };
-
-    fn measured() -> Measurement {
-        let turn = Turn {
-            round: 0,
-            window_ns: 1,
-            received: Counted::default(),
-            sent: Counted::default(),
-            cpu: CPU,
-            disturbance: None,
-        };
-        turn.measurement()
-    }
+    use crate::assess::testing::measured;
+    use crate::model::{Datapath, DatapathKind, GuestUsed};
 
     fn in_guest(kernel: &str, emulated: bool) -> Measurement {
         let guest = Some(GuestUsed {
@@ -88,7 +56,7 @@ mod tests {
         });
         Measurement {
             guest,
-            ..measured()
+            ..measured(1)
         }
     }
 
@@ -101,7 +69,7 @@ mod tests {
         });
         Measurement {
             datapath,
-            ..measured()
+            ..measured(1)
         }
     }
 
@@ -109,7 +77,7 @@ mod tests {
     fn samples_of_two_kernels_or_two_switches_are_not_mixed() {
         let old = in_guest("6.1", true);
         assert_eq!(unlike(&old, &in_guest("6.1", true)), None);
-        assert_eq!(unlike(&measured(), &measured()), None);
+        assert_eq!(unlike(&measured(1), &measured(1)), None);
         let said = unlike(&old, &in_guest("6.12", true)).unwrap();
         assert!(said.contains("6.1,") && said.contains("6.12"), "{said}");
         assert!(unlike(&old, &in_guest("6.1", false)).is_some());
