@@ -299,7 +299,7 @@ fn what_could_not_be_put_back_is_not_forgotten() {
         assert_eq!(before, site.state(&site.here), "all the rest is back");
         site.run(&[&["--paths", "bridge", "--loads", "tcp_rr"], &BRIEF[..]].concat())
             .says(&[
-                "what it had before an earlier lab is not back",
+                "an earlier lab did not restore its configuration",
                 "record.json",
             ]);
         assert_eq!(before, site.state(&site.here));

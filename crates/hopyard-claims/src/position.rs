@@ -1,11 +1,11 @@
-//! Where a figure lies to the bounds that it is held to.
+//! The position of a figure: inside its bounds, outside, or across them.
 
 use super::bounds::Bounds;
 use super::figure::Figure;
 use crate::model::{BoundPosition, FOR_A_VERDICT};
 use crate::stats::Estimate;
 
-/// How a figure lies: within by the interval that says so, outside by the other one.
+/// The position of a figure. That it is inside is judged by the first interval, that it is outside by the second.
 pub(super) fn position(
     bounds: Bounds,
     figure: &Figure,
@@ -15,7 +15,7 @@ pub(super) fn position(
         Figure::Windows { values, disturbed } if bounds.ask_for_none() => {
             of_none(values, disturbed, own)
         }
-        // What it is at most is not known.
+        // Only its lower end is known.
         Figure::AtLeast { .. } if wide.low <= bounds.high => BoundPosition::Across,
         _ => by_intervals(bounds, own, wide),
     }
@@ -41,7 +41,7 @@ fn is_enough(estimate: &Estimate) -> bool {
     estimate.n >= FOR_A_VERDICT as usize
 }
 
-/// How an interval lies: within by the first one, outside by the second one.
+/// The position by two intervals: inside is judged by the first, outside by the second.
 pub(super) fn by_intervals(bounds: Bounds, own: &Estimate, wide: &Estimate) -> BoundPosition {
     if !is_enough(own) {
         return BoundPosition::Across;

@@ -173,7 +173,7 @@ fn check(home: &Handle, card: &str) -> Result<()> {
     Ok(())
 }
 
-/// What an earlier lab could not put back would be forgotten if the card went to another one.
+/// Checks that no earlier lab left the card without its configuration: the next one would record that as what to restore.
 fn check_is_back(home: &Handle, card: &str) -> Result<()> {
     let here = home.ns().inode()?;
     for lab in HOME.names()? {
@@ -185,7 +185,7 @@ fn check_is_back(home: &Handle, card: &str) -> Result<()> {
             return Err(Error::Cable(Cable::Card {
                 card: card.to_owned(),
                 why: format!(
-                    "what it had before an earlier lab is not back, see {}: run `hopyard clean` first",
+                    "an earlier lab did not restore its configuration (see {}): run `hopyard clean` first",
                     file.display()
                 ),
             }));
@@ -277,7 +277,8 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
         HOME.remove_files(lab)?;
     } else {
         problems.push(format!(
-            "what `{}` had is in {}: `hopyard clean` tries again; set it by hand and remove that directory if it cannot",
+            "the configuration of `{}` is in {}: `hopyard clean` tries again; if that cannot restore it, do so by hand and remove that \
+             directory",
             record.card,
             file.display()
         ));
