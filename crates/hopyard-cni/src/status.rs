@@ -1,6 +1,7 @@
 //! STATUS: could a container be added now? Runtimes ask every few seconds: nothing waits for a lock, nothing is changed.
 
 use hopyard_net::Handle;
+use hopyard_switch::Switch;
 
 use crate::call::Call;
 use crate::conf::Conf;
@@ -21,11 +22,11 @@ fn check_switch(call: &Call, conf: &Conf) -> Result<()> {
     let name = &conf.switch.name;
     let here = Handle::here()?;
     let found = look(&here, conf, &call.conf).map_err(|error| {
-        let glance = hopyard_switch::Switch::glance(name);
-        let has_ports = glance.is_ok_and(|glance| glance.is_some_and(|glance| glance.has_ports));
-        unavailable(has_ports, error.to_string())
+        let room = Switch::room(name).ok().flatten();
+        unavailable(room.is_some_and(|room| room.has_ports), error.to_string())
     })?;
-    let has_ports = found.glance.as_ref().is_some_and(|glance| glance.has_ports);
+    let room = Switch::room(name)?;
+    let has_ports = room.is_some_and(|room| room.has_ports);
     if let Some(uplink) = &found.uplink {
         if !uplink.up || !uplink.carrier {
             let why = if uplink.up {
@@ -48,7 +49,7 @@ fn check_switch(call: &Call, conf: &Conf) -> Result<()> {
             return Err(unavailable(false, why));
         }
     }
-    if found.glance.is_some_and(|glance| glance.is_full) {
+    if room.is_some_and(|room| room.is_full) {
         return Err(unavailable(
             false,
             format!("switch `{name}` has as many ports as it can have"),

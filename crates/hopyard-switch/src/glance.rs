@@ -10,7 +10,7 @@ use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_IS
 use crate::mac::Mac;
 use crate::rate::Rate;
 use crate::remove;
-use crate::state::{Stage, State, stage};
+use crate::state::{self, Stage, State, stage};
 use crate::switch::Switch;
 
 /// A switch as it is found without waiting for anybody.
@@ -22,9 +22,14 @@ pub struct Glance {
     pub uplink: Option<u32>,
     /// The name of the uplink; the one it had where it is gone or in another namespace.
     pub uplink_name: Option<String>,
-    /// Does it have a port whose device is there?
+}
+
+/// How many ports a switch has, as far as anybody asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Is there a port whose device is there?
     pub has_ports: bool,
-    /// Does it have as many ports as it can have?
+    /// Are there as many ports as there can be?
     pub is_full: bool,
 }
 
@@ -52,13 +57,15 @@ impl Switch {
     /// # Errors
     /// Its state is another version's, or cannot be read.
     pub fn glance(name: &str) -> Result<Option<Glance>> {
-        check_name("find a switch", name)?;
-        let directory = directory(name);
-        match look(name, &directory) {
-            // Somebody removed it meanwhile.
-            Err(_) if !is_directory(&directory) => Ok(None),
-            looked => looked,
-        }
+        of_whole(name, glance_at)
+    }
+
+    /// Does a switch have ports, and could it have more? Without the lock, too.
+    ///
+    /// # Errors
+    /// As [`Switch::glance`].
+    pub fn room(name: &str) -> Result<Option<Room>> {
+        of_whole(name, room_at)
     }
 
     /// What is known of a device as a port; `None`: it is no port of this switch, or there is no such device in the calling
@@ -128,22 +135,46 @@ impl Switch {
     }
 }
 
-fn look(name: &str, directory: &Path) -> Result<Option<Glance>> {
-    if !is_directory(directory) {
-        return Ok(None);
+/// What `look` finds in the directory of a switch that is whole; `None`: there is none.
+pub(crate) fn of_whole<T>(name: &str, look: impl FnOnce(&Path) -> Result<T>) -> Result<Option<T>> {
+    check_name("find a switch", name)?;
+    let directory = directory(name);
+    let found = || {
+        if !is_directory(&directory) {
+            return Ok(None);
+        }
+        match stage(&directory)? {
+            Stage::Unfinished => return Ok(None),
+            found => found.check_layout(name)?,
+        }
+        look(&directory).map(Some)
+    };
+    match found() {
+        // Somebody removed it meanwhile.
+        Err(_) if !is_directory(&directory) => Ok(None),
+        found => found,
     }
-    match stage(directory)? {
-        Stage::Unfinished => return Ok(None),
-        found => found.check_layout(name)?,
-    }
-    let state = State::open(directory)?;
-    let config = state.config()?;
+}
+
+/// Opens no map but those that it reads: plugins ask for this each time that they attach a guest.
+fn glance_at(directory: &Path) -> Result<Glance> {
+    let config = state::config_of(directory)?;
     let uplink = (config.uplink != 0).then_some(config.uplink);
     let uplink_name = match uplink.map(device_name) {
         Some(Some(name)) => Some(name),
-        Some(None) => Some(state.uplink_name()?),
+        Some(None) => Some(State::open(directory)?.uplink_name()?),
         None => None,
     };
+    Ok(Glance {
+        netns: config.netns,
+        uplink,
+        uplink_name,
+    })
+}
+
+fn room_at(directory: &Path) -> Result<Room> {
+    let state = State::open(directory)?;
+    let config = state.config()?;
     let mut has_ports = false;
     let mut has_room = config.slots < MAX_SLOTS;
     for slot in FIRST_PORT..config.slots {
@@ -155,11 +186,8 @@ fn look(name: &str, directory: &Path) -> Result<Option<Glance>> {
             false => has_room = true,
         }
     }
-    Ok(Some(Glance {
-        netns: config.netns,
-        uplink,
-        uplink_name,
+    Ok(Room {
         has_ports,
         is_full: !has_room,
-    }))
+    })
 }

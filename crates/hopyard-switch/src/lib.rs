@@ -61,7 +61,7 @@ mod uplink;
 pub use bypass::{Bypassed, bypassed_rules};
 pub use change::PortChange;
 pub use error::{Error, PORTS_NAMED, Result};
-pub use glance::{Glance, Port};
+pub use glance::{Glance, Port, Room};
 pub use hook::Hooks;
 pub use kernel::has_tcx;
 pub use layout::{BROADCAST_BURST_S, Counters, DROP_REASONS, MOST_TOLD};

@@ -76,6 +76,16 @@ where
     T::try_from(map).map_err(Error::bpf(what))
 }
 
+/// The settings of the switch in a directory.
+pub(crate) fn config_of(directory: &Path) -> Result<Config> {
+    read_config(&pinned(directory, CONFIG)?)
+}
+
+fn read_config(map: &Array<MapData, Config>) -> Result<Config> {
+    map.get(&0, 0)
+        .map_err(Error::bpf("read the switch's settings"))
+}
+
 impl State {
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         Ok(Self {
@@ -97,9 +107,7 @@ impl State {
     }
 
     pub(crate) fn config(&self) -> Result<Config> {
-        self.config
-            .get(&0, 0)
-            .map_err(Error::bpf("read the switch's settings"))
+        read_config(&self.config)
     }
 
     pub(crate) fn set_config(&mut self, config: Config) -> Result<()> {

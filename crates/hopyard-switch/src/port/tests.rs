@@ -59,12 +59,12 @@ fn a_full_switch_says_so_and_is_as_it_was() {
             ..NewSwitch::default()
         };
         let mut switch = Switch::create(&new).unwrap();
-        let glance = || Switch::glance(&name).unwrap().unwrap();
-        assert!(!glance().has_ports && !glance().is_full);
+        let room = || Switch::room(&name).unwrap().unwrap();
+        assert!(!room().has_ports && !room().is_full);
         add(&mut switch, "p0").unwrap();
-        assert!(glance().has_ports && !glance().is_full);
+        assert!(room().has_ports && !room().is_full);
         fill(&mut switch, first);
-        assert!(glance().is_full);
+        assert!(room().is_full);
         let before = switch.state.ports().unwrap();
         let error = add(&mut switch, "p1").unwrap_err();
         assert_eq!(
@@ -75,7 +75,7 @@ fn a_full_switch_says_so_and_is_as_it_was() {
         assert_eq!(switch.state.stations.keys().count(), 1);
         // One goes, and there is room for one.
         switch.state.untie(100).unwrap();
-        assert!(!glance().is_full);
+        assert!(!room().is_full);
         add(&mut switch, "p1").unwrap();
         let ifindex = switch.state.port(100).unwrap().ifindex;
         assert_eq!(ifindex, hub.link("p1").unwrap().index);
@@ -166,7 +166,7 @@ fn a_switch_goes_with_its_last_port_and_tells_of_each() {
         assert!(!Switch::remove_unused(&name).unwrap());
         // A port whose device is gone keeps nothing.
         hub.delete_link("p0").unwrap();
-        assert!(!Switch::glance(&name).unwrap().unwrap().has_ports);
+        assert!(!Switch::room(&name).unwrap().unwrap().has_ports);
         assert!(Switch::remove_unused(&name).unwrap());
         assert!(Switch::remove_unused(&name).unwrap());
         assert_eq!(Switch::glance(&name).unwrap(), None);
