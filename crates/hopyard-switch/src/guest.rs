@@ -1,39 +1,134 @@
 //! What programs ask that attach a guest and end: one lock, and no look at ports that are no concern of theirs.
 
-use crate::bpffs::{Lock, check_name, directory, is_directory};
-use crate::error::Result;
-use crate::port::NewPort;
-use crate::state::{Stage, State, stage};
+use std::net::IpAddr;
+
+use crate::bpffs::{Lock, check_name};
+use crate::error::{Error, Result};
+use crate::glance::of_whole;
+use crate::here::Here;
+use crate::hook::{Hook, Hooks};
+use crate::host::HostDevices;
+use crate::port::{Found, NewPort};
+use crate::programs::{self, Place};
+use crate::state::State;
 use crate::switch::{Switch, no_switch};
+use crate::{classifier, running};
 
 impl Switch {
-    /// Binds a device to the switch of a name as a port, as [`Switch::open`] and [`Switch::add_port`] do.
+    /// Binds a device that is new, and the caller's own, to the switch of a name as a port, as [`Switch::open`] and
+    /// [`Switch::add_port`] do. Its program becomes a classifier of the device ([`NewPort::classifier`]).
+    ///
+    /// What waits for the kernel's network configuration comes before the lock: of many who add guests at once none keeps the
+    /// others waiting meanwhile.
     ///
     /// # Errors
     /// Theirs.
     pub fn add_port_to(name: &str, new: &NewPort<'_>) -> Result<()> {
+        let new = NewPort {
+            classifier: true,
+            ..new.clone()
+        };
+        let mut ready = Ready::make(name, &new)?;
+        let added = ready.add(name, &new);
+        if added.is_err() {
+            // The first problem is the one to report.
+            let _ = ready.undo();
+        }
+        added
+    }
+
+    /// Gives a port of the switch of a name IP addresses beside those that it has. A port that is not held to its addresses stays
+    /// so.
+    ///
+    /// # Errors
+    /// There is no such switch or port, or an address is taken. Nothing has changed then.
+    pub fn add_addresses(name: &str, device: &str, ips: &[IpAddr]) -> Result<()> {
         let lock = Self::locked(name)?;
         let (mut switch, lock) = lock.ok_or_else(|| no_switch(name))?;
-        switch.add_under(&lock, std::slice::from_ref(new))
+        switch.add_addresses_under(&lock, device, ips)
     }
 
     /// The switch of a name under the lock, as it is; `None`: there is none that is whole.
     pub(crate) fn locked(name: &str) -> Result<Option<(Self, Lock)>> {
         check_name("find a switch", name)?;
-        let directory = directory(name);
-        let Some(lock) = Lock::at_home()?.filter(|_| is_directory(&directory)) else {
+        let Some(lock) = Lock::at_home()? else {
             return Ok(None);
         };
-        match stage(&directory)? {
-            Stage::Unfinished => return Ok(None),
-            found => found.check_layout(name)?,
-        }
-        let switch = Self {
-            name: name.to_owned(),
-            state: State::open(&directory)?,
-            directory,
-            forgotten: Vec::new(),
+        Ok(Self::as_it_is(name)?.map(|switch| (switch, lock)))
+    }
+
+    /// The same without the lock, to look at.
+    fn as_it_is(name: &str) -> Result<Option<Self>> {
+        of_whole(name, |directory| {
+            Ok(Self {
+                name: name.to_owned(),
+                state: State::open(directory)?,
+                directory: directory.to_owned(),
+                forgotten: Vec::new(),
+            })
+        })
+    }
+}
+
+/// A device whose program runs, and which is of no switch yet: the program drops what it sends.
+struct Ready {
+    here: Here,
+    found: Found,
+    host: HostDevices,
+    /// The identity of the program.
+    program: u32,
+}
+
+impl Ready {
+    fn make(name: &str, new: &NewPort<'_>) -> Result<Self> {
+        let switch = Switch::as_it_is(name)?.ok_or_else(|| no_switch(name))?;
+        let what = format!("add port `{}` to switch `{name}`", new.device);
+        let here = switch.here(&what)?;
+        let host = switch.ask_for_host(&here)?;
+        let mut found = Found::look(&what, &here, new.device)?;
+        let program = programs::identity(&switch.directory, Hook::Port)?;
+        let place = Place {
+            hooks: Hooks::Clsact,
+            ..switch.state.config()?.place(&here)
         };
-        Ok(Some((switch, lock)))
+        programs::attach(&switch.directory, &place, Hook::Port, new.device, "")?;
+        found.has_program = true;
+        Ok(Self {
+            here,
+            found,
+            host,
+            program,
+        })
+    }
+
+    fn add(&mut self, name: &str, new: &NewPort<'_>) -> Result<()> {
+        let (mut switch, _lock) = Switch::locked(name)?.ok_or_else(|| no_switch(name))?;
+        let taken = switch.repair()?;
+        let what = format!("add port `{}` to switch `{name}`", new.device);
+        let home = switch.state.config()?.netns;
+        if self.here.inode != home {
+            return Err(Error::OtherNamespace {
+                what,
+                home,
+                here: self.here.inode,
+            });
+        }
+        // Somebody upgraded the switch, or made it anew.
+        if programs::identity(&switch.directory, Hook::Port)? != self.program {
+            programs::replace_classifier(&switch.directory, Hook::Port, new.device)?;
+        }
+        switch.learn_host_behind(&self.here, &mut self.host)?;
+        switch
+            .add_found(&self.here, &taken, new, &self.found)
+            .map(drop)
+    }
+
+    /// Takes the program off the device, whichever of ours it is by now.
+    fn undo(&self) -> Result<()> {
+        let device = &self.found.link.name;
+        for program in running::ours_at(&self.here.handle, device, Hook::Port)? {
+            classifier::detach(&self.here.handle, Hook::Port, device, program)?;
+        }
+        Ok(())
     }
 }

@@ -17,10 +17,30 @@ const DEEPEST: usize = 8;
 /// Addresses with the slot they are kept under, [`SLOT_HOST`] or [`SLOT_WIRE`].
 type Known = BTreeSet<(u32, AddressKey)>;
 
+/// By which VLAN a device of the host uses the uplink; `None`: it does not.
+type Vlans = BTreeMap<u32, Option<u16>>;
+
+/// What was asked about the host's devices: for each the kernel locks its network configuration, and whoever adds many
+/// guests at once waits for it long.
+#[derive(Default)]
+pub(crate) struct HostDevices {
+    uplink: Option<Link>,
+    vlans: Vlans,
+}
+
 impl Switch {
     /// Takes the addresses of the host and its gateways into the table, and those that it has no longer out of it.
     pub(crate) fn learn_host(&mut self, here: &Here) -> Result<()> {
-        let now = self.addresses_of_host(&here.handle)?;
+        self.learn_host_behind(here, &mut HostDevices::default())
+    }
+
+    /// As [`Switch::learn_host`], for who has asked about the devices shortly before ([`Switch::ask_for_host`]).
+    pub(crate) fn learn_host_behind(
+        &mut self,
+        here: &Here,
+        devices: &mut HostDevices,
+    ) -> Result<()> {
+        let now = self.addresses_of_host(&here.handle, devices)?;
         for slot in [SLOT_HOST, SLOT_WIRE] {
             let keys = |known: &Known| -> BTreeSet<AddressKey> {
                 known
@@ -32,6 +52,13 @@ impl Switch {
             self.learn(slot, &keys(&now))?;
         }
         Ok(())
+    }
+
+    /// Asks for the devices behind which the host has its addresses. Takes no lock and changes nothing.
+    pub(crate) fn ask_for_host(&self, here: &Here) -> Result<HostDevices> {
+        let mut devices = HostDevices::default();
+        self.addresses_of_host(&here.handle, &mut devices)?;
+        Ok(devices)
     }
 
     /// As [`Switch::learn_host`], where this is the switch's namespace: elsewhere the host's addresses are not to be seen.
@@ -124,24 +151,42 @@ impl Switch {
 
     /// Addresses of the host that the table does not have.
     pub(crate) fn unknown_of_host(&self, handle: &Handle) -> Result<Vec<AddressKey>> {
-        let now = self.addresses_of_host(handle)?;
+        let now = self.addresses_of_host(handle, &mut HostDevices::default())?;
         let unknown = now
             .into_iter()
             .filter(|(slot, key)| *slot == SLOT_HOST && self.state.addresses.get(key, 0).is_err());
         Ok(unknown.map(|(_, key)| key).collect())
     }
 
-    fn addresses_of_host(&self, handle: &Handle) -> Result<Known> {
-        let Some(uplink) = device_name(self.state.config()?.uplink) else {
+    fn addresses_of_host(&self, handle: &Handle, devices: &mut HostDevices) -> Result<Known> {
+        let index = self.state.config()?.uplink;
+        if devices
+            .uplink
+            .as_ref()
+            .is_none_or(|link| link.index != index)
+        {
+            let Some(uplink) = device_name(index) else {
+                return Ok(Known::new());
+            };
+            let link = match handle.link(&uplink) {
+                // It went just now.
+                Err(hopyard_net::Error::Missing { .. }) => return Ok(Known::new()),
+                link => link?,
+            };
+            *devices = HostDevices {
+                uplink: Some(link),
+                vlans: Vlans::new(),
+            };
+        }
+        let HostDevices {
+            uplink: Some(uplink),
+            vlans,
+        } = devices
+        else {
             return Ok(Known::new());
         };
-        let link = match handle.link(&uplink) {
-            // It went just now.
-            Err(hopyard_net::Error::Missing { .. }) => return Ok(Known::new()),
-            link => link?,
-        };
         let is_port = |device| self.state.slot_of(device).is_some();
-        known(handle, &link, &is_port)
+        known(handle, uplink, &is_port, vlans)
     }
 }
 
@@ -152,17 +197,21 @@ pub(crate) fn own_addresses(
     uplink: &Link,
     is_port: &dyn Fn(u32) -> bool,
 ) -> Result<BTreeSet<AddressKey>> {
-    let known = known(handle, uplink, is_port)?.into_iter();
+    let known = known(handle, uplink, is_port, &mut Vlans::new())?.into_iter();
     Ok(known
         .filter(|(slot, _)| *slot == SLOT_HOST)
         .map(|(_, key)| key)
         .collect())
 }
 
-fn known(handle: &Handle, uplink: &Link, is_port: &dyn Fn(u32) -> bool) -> Result<Known> {
+fn known(
+    handle: &Handle,
+    uplink: &Link,
+    is_port: &dyn Fn(u32) -> bool,
+    vlans: &mut Vlans,
+) -> Result<Known> {
     let mut known = Known::new();
-    // Most devices have several addresses, and to ask for a device the kernel locks its network configuration.
-    let mut vlans = BTreeMap::new();
+    // Most devices have several addresses.
     let mut vlan_of = |device| {
         *vlans
             .entry(device)

@@ -36,6 +36,8 @@ pub struct NewPort<'a> {
     pub macs: Vec<Mac>,
     /// The IP addresses that the guest may use; none: any.
     pub ips: Vec<IpAddr>,
+    /// Does it get its addresses later, by [`Switch::add_addresses`]? Until then it may use none but those in `ips`.
+    pub ips_follow: bool,
     /// IP prefixes that it may use; other ports may have the same.
     pub prefixes: Vec<Prefix>,
     /// Its VLAN, 1 to 4094; `None`: what is untagged at the uplink.
@@ -108,21 +110,32 @@ impl Switch {
     /// Binds a device and gives its slot, which is none of those taken.
     fn add(&mut self, here: &Here, taken: &[u32], new: &NewPort<'_>) -> Result<u32> {
         let what = format!("add port `{}` to switch `{}`", new.device, self.name);
-        let link = here.free_device(&what, new.device)?;
-        let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
-        let port = self.check(&what, new, &link, peer.as_ref())?;
+        let found = Found::look(&what, here, new.device)?;
+        self.add_found(here, taken, new, &found)
+    }
+
+    pub(crate) fn add_found(
+        &mut self,
+        here: &Here,
+        taken: &[u32],
+        new: &NewPort<'_>,
+        found: &Found,
+    ) -> Result<u32> {
+        let what = format!("add port `{}` to switch `{}`", new.device, self.name);
+        let port = self.check(&what, new, &found.link, found.peer.as_ref())?;
         let slot = free_slot(taken).ok_or_else(|| {
             let why = format!("it has {} ports already", MAX_SLOTS - FIRST_PORT);
             Error::invalid(&what, why)
         })?;
-        let bound = self.bind(here, slot, &port, &link);
+        let bound = self.bind(here, slot, &port, found);
         if bound.is_err() {
             self.clear(slot)?;
         }
         bound.map(|()| slot)
     }
 
-    fn bind(&mut self, here: &Here, slot: u32, port: &Bound, link: &Link) -> Result<()> {
+    fn bind(&mut self, here: &Here, slot: u32, port: &Bound, found: &Found) -> Result<()> {
+        let link = &found.link;
         let busy = PortRecord {
             mac: port.macs.first().map_or(0, |mac| mac.to_number()),
             ifindex: 0,
@@ -147,12 +160,14 @@ impl Switch {
         self.state.set_port(slot, busy)?;
         self.state.set_limits(slot, port.limits)?;
         self.state.set_slot(link.index, slot)?;
-        let place = Place {
-            hooks: config.hooks_of(&busy),
-            ..config.place(here)
-        };
-        let pin = port_link(slot);
-        programs::attach(&self.directory, &place, Hook::Port, &link.name, &pin)?;
+        if !found.has_program {
+            let place = Place {
+                hooks: config.hooks_of(&busy),
+                ..config.place(here)
+            };
+            let pin = port_link(slot);
+            programs::attach(&self.directory, &place, Hook::Port, &link.name, &pin)?;
+        }
         for (n, mac) in port.macs.iter().enumerate() {
             let own = port.own.map_or(n == 0, |own| own == *mac);
             let station = Station {
@@ -176,22 +191,7 @@ impl Switch {
                 .map_err(Error::bpf(format!("write the station {mac}")))?;
         }
         for (n, ip) in port.ips.iter().enumerate() {
-            let address = Address {
-                mac: busy.mac,
-                slot,
-                port_flags: port.flags.into(),
-            };
-            let key = AddressKey::new(*ip, port.vlan);
-            let holding = Holding {
-                kind: HOLDS_ADDRESS,
-                address: key,
-                ..Holding::default()
-            };
-            self.state.hold(slot, port.macs.len() + n, holding)?;
-            self.state
-                .addresses
-                .insert(key, address, 0)
-                .map_err(Error::bpf(format!("write the address {ip}")))?;
+            self.give_address(slot, &busy, port.macs.len() + n, *ip)?;
         }
         for (n, prefix) in port.prefixes.iter().enumerate() {
             let holding = Holding {
@@ -214,6 +214,81 @@ impl Switch {
         )?;
         self.learn_guest(here, slot, link)?;
         self.state.tie(slot, link.index)
+    }
+
+    /// Lets a port use an address, which becomes the holding of this number.
+    fn give_address(
+        &mut self,
+        slot: u32,
+        record: &PortRecord,
+        number: usize,
+        ip: IpAddr,
+    ) -> Result<()> {
+        let key = AddressKey::new(ip, record.vlan);
+        let holding = Holding {
+            kind: HOLDS_ADDRESS,
+            address: key,
+            ..Holding::default()
+        };
+        self.state.hold(slot, number, holding)?;
+        let address = Address {
+            mac: record.mac,
+            slot,
+            port_flags: record.flags.into(),
+        };
+        self.state
+            .addresses
+            .insert(key, address, 0)
+            .map_err(Error::bpf(format!("write the address {ip}")))
+    }
+
+    /// Gives a port addresses that it has not yet.
+    pub(crate) fn add_addresses_under(
+        &mut self,
+        _lock: &Lock,
+        device: &str,
+        ips: &[IpAddr],
+    ) -> Result<()> {
+        let what = format!("give port `{device}` of switch `{}` addresses", self.name);
+        let here = self.here(&what)?;
+        let slot = self.slot_of_port(&what, &here, device)?;
+        let mut record = self.state.port(slot)?;
+        if self.check_addresses(ips, record.vlan).is_err() {
+            // It may be what an interrupted command left that has them.
+            self.repair()?;
+            self.check_addresses(ips, record.vlan)
+                .map_err(|why| Error::invalid(&what, why))?;
+        }
+        let had = usize::try_from(record.holdings).unwrap_or(usize::MAX);
+        // Before they are there: interrupted, the count is more than there is, and all of them go with the port.
+        record.holdings = u32::try_from(had + ips.len()).unwrap_or(u32::MAX);
+        self.state.set_port(slot, record)?;
+        for (n, ip) in ips.iter().enumerate() {
+            self.give_address(slot, &record, had + n, *ip)?;
+        }
+        Ok(())
+    }
+}
+
+/// A device that is to become a port.
+pub(crate) struct Found {
+    pub(crate) link: Link,
+    /// The other end of a pair.
+    pub(crate) peer: Option<Link>,
+    /// Does the program of ports run there already?
+    pub(crate) has_program: bool,
+}
+
+impl Found {
+    /// The device, which is in no switch and can be in one.
+    pub(crate) fn look(what: &str, here: &Here, device: &str) -> Result<Self> {
+        let link = here.free_device(what, device)?;
+        let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
+        Ok(Self {
+            link,
+            peer,
+            has_program: false,
+        })
     }
 }
 

@@ -163,6 +163,47 @@ fn lies_about_the_sender_are_dropped_under_their_reason() {
 }
 
 #[test]
+fn a_port_whose_addresses_follow_may_use_none_before() {
+    let world = World::with("follow", 2, true, |n, port| match n {
+        0 => port.ips_follow = true,
+        _ => port.ips = vec!["192.0.2.20".parse().unwrap()],
+    });
+    let own = world.mac("g0");
+    let dropped_after = |last| {
+        world.send("g0", &arp(own, own, [192, 0, 2, last], [192, 0, 2, 1]));
+        // Waits until it was looked at.
+        world.heard();
+        world.drops("g0")
+    };
+    let give = |ips: [&str; 2]| {
+        let ips = ips.map(|ip| ip.parse().unwrap());
+        world.in_hub(|| Switch::add_addresses(world.name(), "p0", &ips))
+    };
+    assert_eq!(dropped_after(10), [("arp", 1)]);
+
+    let error = give(["192.0.2.10", "192.0.2.20"]).unwrap_err();
+    assert!(error.is_usage(), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("192.0.2.20 is taken by port `p1`"), "{said}");
+    assert_eq!(dropped_after(10), [("arp", 2)]);
+
+    give(["192.0.2.10", "2001:db8::10"]).unwrap();
+    assert_eq!(dropped_after(10), [("arp", 2)]);
+    assert_eq!(dropped_after(11), [("arp", 3)]);
+
+    // They go with the port, and others may have them.
+    world.in_hub(|| {
+        let mut switch = Switch::open(world.name()).unwrap();
+        let has = |switch: &Switch, device| switch.port(device).unwrap().unwrap().ips.len();
+        assert_eq!(has(&switch, "p0"), 2);
+        switch.remove_port("p0").unwrap();
+        let ips = ["192.0.2.10", "2001:db8::10"].map(|ip| ip.parse().unwrap());
+        Switch::add_addresses(world.name(), "p1", &ips).unwrap();
+        assert_eq!(has(&switch, "p1"), 3);
+    });
+}
+
+#[test]
 fn questions_are_answered_from_the_table() {
     let world = World::build("answer", 2, true, true, |n, port| {
         port.ips = vec![format!("192.0.2.1{n}").parse().unwrap()];

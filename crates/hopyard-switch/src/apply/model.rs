@@ -91,6 +91,7 @@ impl PortSpec {
             device: &self.device,
             macs: self.macs.clone(),
             ips: self.ips.clone(),
+            ips_follow: false,
             prefixes: self.prefixes.clone(),
             vlan: self.vlan,
             isolated: self.isolated,

@@ -71,7 +71,10 @@ impl Switch {
         for (set, bit) in [
             (new.isolated, PORT_ISOLATED),
             (new.allow_spoof, PORT_ANY_SOURCE),
-            (!new.ips.is_empty() || !new.prefixes.is_empty(), PORT_HELD),
+            (
+                new.ips_follow || !new.ips.is_empty() || !new.prefixes.is_empty(),
+                PORT_HELD,
+            ),
             (new.router, PORT_ROUTER),
             (new.dhcp_server, PORT_DHCP),
             (direct, PORT_PEER),
@@ -129,7 +132,11 @@ impl Switch {
     }
 
     /// Are the IP addresses fit and free? The error says why not.
-    fn check_addresses(&self, ips: &[IpAddr], vlan: u16) -> std::result::Result<(), String> {
+    pub(super) fn check_addresses(
+        &self,
+        ips: &[IpAddr],
+        vlan: u16,
+    ) -> std::result::Result<(), String> {
         for (n, ip) in ips.iter().enumerate() {
             let why = if ip.is_unspecified() || ip.is_multicast() {
                 "is no address of a station".to_owned()
