@@ -110,26 +110,10 @@ impl Plan<'_> {
     }
 
     fn make(&self, record: &Record) -> Result<Value> {
-        let late = self.conf.ipam.as_deref() == Some(ASKS_ON_THE_WIRE);
-        // The plugin and the kernel work side by side. What either of them made is taken away if the other one fails.
-        let (given, link) = thread::scope(|scope| {
-            let given = scope.spawn(|| match late {
-                true => Ok(Addresses::default()),
-                false => self.addresses(record),
-            });
-            let link = self.make_device();
-            let given = given.join();
-            (given.unwrap_or_else(|panic| resume_unwind(panic)), link)
-        });
-        let (mut addresses, link) = (given?, link?);
-        container::prepare(&self.inside, &self.call.ifname, self.held(&addresses))?;
-        if late {
-            self.add_port(&Addresses::default())?;
-            self.inside.set_up(&self.call.ifname)?;
-            addresses = self.addresses(record)?;
-            switch::remove_port(&self.conf.switch.name, &self.device)?;
-        }
-        self.add_port(&addresses)?;
+        let (link, addresses) = match self.conf.ipam.as_deref() {
+            Some(ASKS_ON_THE_WIRE) => self.connect_and_ask(record)?,
+            _ => self.connect_while_asking(record)?,
+        };
         container::configure(&self.inside, &self.call.ifname, &addresses)?;
         let inside = self.inside.link(&self.call.ifname)?;
         record.finish()?;
@@ -146,6 +130,49 @@ impl Plan<'_> {
             sandbox: Some(&self.call.netns),
         };
         Ok(document(self.call, [host, container], &addresses))
+    }
+
+    /// Makes device and port while the IPAM plugin runs, and gives the port its addresses then. What either of them made is taken
+    /// away if the other one fails.
+    fn connect_while_asking(&self, record: &Record) -> Result<(Link, Addresses)> {
+        let is_held = self.is_held();
+        let (given, link) = thread::scope(|scope| {
+            let given = scope.spawn(|| self.addresses(record));
+            let link = self.connect(is_held);
+            let given = given.join();
+            (given.unwrap_or_else(|panic| resume_unwind(panic)), link)
+        });
+        let (addresses, link) = (given?, link?);
+        if is_held {
+            let ips = addresses.all();
+            switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
+            if ips.iter().any(IpAddr::is_ipv6) {
+                container::welcome_ipv6(&self.inside, &self.call.ifname)?;
+            }
+        }
+        Ok((link, addresses))
+    }
+
+    fn connect(&self, is_held: bool) -> Result<Link> {
+        let link = self.make_device()?;
+        container::prepare(&self.inside, &self.call.ifname, is_held)?;
+        self.add_port(&[], is_held)?;
+        Ok(link)
+    }
+
+    /// Makes device and port, and has the IPAM plugin ask through them. Then the port is made again, with the addresses.
+    fn connect_and_ask(&self, record: &Record) -> Result<(Link, Addresses)> {
+        let is_held = self.is_held();
+        let link = self.make_device()?;
+        container::prepare(&self.inside, &self.call.ifname, is_held)?;
+        self.add_port(&[], false)?;
+        self.inside.set_up(&self.call.ifname)?;
+        let addresses = self.addresses(record)?;
+        if is_held {
+            switch::remove_port(&self.conf.switch.name, &self.device)?;
+            self.add_port(&addresses.all(), true)?;
+        }
+        Ok((link, addresses))
     }
 
     /// What the caller or the IPAM plugin gives.
@@ -165,10 +192,9 @@ impl Plan<'_> {
         Ok(addresses)
     }
 
-    /// The addresses that the port is held to; `None`: any.
-    fn held<'a>(&self, addresses: &'a Addresses) -> Option<&'a Addresses> {
-        let has_some = self.conf.ipam.is_some() || self.given.is_some();
-        (has_some && !self.conf.may_spoof).then_some(addresses)
+    /// Is the port held to its addresses?
+    fn is_held(&self) -> bool {
+        (self.conf.ipam.is_some() || self.given.is_some()) && !self.conf.may_spoof
     }
 
     fn make_device(&self) -> Result<Link> {
@@ -190,21 +216,16 @@ impl Plan<'_> {
         Ok(self.here.link(&self.device)?)
     }
 
-    fn add_port(&self, addresses: &Addresses) -> Result<()> {
-        let ips: Vec<IpAddr> = self
-            .held(addresses)
-            .map(|held| held.ips.iter().map(|ip| ip.address).collect())
-            .unwrap_or_default();
+    fn add_port(&self, ips: &[IpAddr], is_held: bool) -> Result<()> {
         let port = NewPort {
             device: &self.device,
-            ips,
+            ips: ips.to_vec(),
+            ips_follow: is_held,
             vlan: self.conf.vlan,
             isolated: self.conf.isolated,
             allow_spoof: self.conf.may_spoof,
             rate_in: self.conf.bandwidth.ingress,
             rate_out: self.conf.bandwidth.egress,
-            // The device is the plugin's own, and goes with the port.
-            classifier: true,
             ..NewPort::default()
         };
         switch::add_port(&self.conf, &port)?;

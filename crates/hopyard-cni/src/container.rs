@@ -27,17 +27,17 @@ pub(crate) fn open(here: &Handle, netns: &Path) -> Result<Handle> {
 
 /// Sets what has to be set before the device is up.
 ///
-/// A port that is held to its addresses must not choose others: no addresses from router advertisements, and none of the
-/// link but that made from its Ethernet address, which the switch lets pass.
-pub(crate) fn prepare(inside: &Handle, ifname: &str, held: Option<&Addresses>) -> Result<()> {
-    let has_ipv6 = |addresses: &Addresses| addresses.ips.iter().any(|ip| ip.address.is_ipv6());
+/// A port that `is_held` to its addresses must not choose others: no addresses from router advertisements, and none of the
+/// link but that made from its Ethernet address, which the switch lets pass. It takes no routes from them either, until
+/// [`welcome_ipv6`].
+pub(crate) fn prepare(inside: &Handle, ifname: &str, is_held: bool) -> Result<()> {
     let mut settings = Vec::new();
-    if let Some(addresses) = held {
-        settings.extend([("ipv6", "autoconf", "0"), ("ipv6", "addr_gen_mode", "0")]);
-        settings.push(match has_ipv6(addresses) {
-            true => ("ipv6", "disable_ipv6", "0"),
-            false => ("ipv6", "accept_ra", "0"),
-        });
+    if is_held {
+        settings.extend([
+            ("ipv6", "autoconf", "0"),
+            ("ipv6", "addr_gen_mode", "0"),
+            ("ipv6", "accept_ra", "0"),
+        ]);
     }
     // Neighbours that knew an address under another Ethernet address learn of this one at once.
     settings.extend([("ipv6", "ndisc_notify", "1"), ("ipv4", "arp_notify", "1")]);
@@ -50,14 +50,29 @@ pub(crate) fn prepare(inside: &Handle, ifname: &str, held: Option<&Addresses>) -
         .zip(&settings)
         .map(|(key, (_, _, value))| (key.as_str(), *value))
         .collect();
-    for set in inside.set_sysctls(&settings)? {
-        match set {
-            // Kernels without it, and without IPv6, are left as they are.
-            Err(NetError::Missing { .. }) => {}
-            set => set?,
-        }
+    // Kernels without it, and without IPv6, are left as they are.
+    inside
+        .set_sysctls(&settings)?
+        .into_iter()
+        .try_for_each(unless_missing)
+}
+
+/// Has a device that was prepared as one of a held port take part in IPv6: it has addresses of it.
+pub(crate) fn welcome_ipv6(inside: &Handle, ifname: &str) -> Result<()> {
+    let of = |device: &str, name: &str| format!("net/ipv6/conf/{device}/{name}");
+    // What a new device begins with (`ipv6_add_dev`).
+    match inside.sysctl(&of("default", "accept_ra")) {
+        Ok(usual) => inside.set_sysctl(&of(ifname, "accept_ra"), &usual)?,
+        missing => unless_missing(missing.map(drop))?,
     }
-    Ok(())
+    unless_missing(inside.set_sysctl(&of(ifname, "disable_ipv6"), "0"))
+}
+
+fn unless_missing(set: hopyard_net::Result<()>) -> Result<()> {
+    match set {
+        Err(NetError::Missing { .. }) => Ok(()),
+        set => Ok(set?),
+    }
 }
 
 /// Gives the device its addresses, brings it up, and makes the routes.

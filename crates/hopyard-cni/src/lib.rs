@@ -62,7 +62,8 @@ pub fn main() -> ExitCode {
         Ok(Some(document)) => (document, ExitCode::SUCCESS),
         Err(error) => (error.document(&version_asked(&text)), ExitCode::FAILURE),
     };
-    match writeln!(std::io::stdout(), "{document:#}") {
+    // In one call of the kernel.
+    match std::io::stdout().write_all(format!("{document:#}\n").as_bytes()) {
         Ok(()) => status,
         Err(_) => ExitCode::FAILURE,
     }

@@ -97,6 +97,11 @@ impl Addresses {
         })
     }
 
+    /// The addresses themselves.
+    pub(crate) fn all(&self) -> Vec<IpAddr> {
+        self.ips.iter().map(|ip| ip.address).collect()
+    }
+
     /// The route as the kernel takes it. Without a gateway of its own it has that of an address of its family.
     pub(crate) fn route(&self, to: &RouteTo, device: u32) -> Route {
         let same = |ip: &IpAddr| ip.is_ipv4() == to.destination.is_ipv4();

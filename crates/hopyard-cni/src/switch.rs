@@ -1,6 +1,6 @@
 //! The switch of a network: what can be said of it beforehand, and its ports.
 
-use std::thread;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Error as NetError, Handle, Link};
@@ -115,19 +115,21 @@ pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
         let added = match Switch::add_port_to(&conf.switch.name, port) {
-            Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own => {
-                make(conf).and_then(|mut switch| switch.add_port(port))
+            Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own && Instant::now() < end => {
+                match make(conf) {
+                    Ok(_) | Err(SwitchError::NoSwitch { .. }) => continue,
+                    Err(error) => Err(error),
+                }
             }
             added => added,
         };
-        match added {
-            Err(SwitchError::NoSwitch { .. }) if conf.switch.is_own && Instant::now() < end => {
-                thread::sleep(Duration::from_millis(1));
-            }
-            Err(error) => return Err(with_advice(error, conf)),
-            Ok(()) => return Ok(()),
-        }
+        return added.map_err(|error| with_advice(error, conf));
     }
+}
+
+/// Gives a port the addresses that it is held to.
+pub(crate) fn add_addresses(switch: &str, device: &str, ips: &[IpAddr]) -> Result<()> {
+    Ok(Switch::add_addresses(switch, device, ips)?)
 }
 
 /// Makes the switch, or finds it where somebody else has made it first.
