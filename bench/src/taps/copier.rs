@@ -148,6 +148,7 @@ fn document(name: &str) -> Document {
         queues: QueuesDocument {
             asked: "1".to_owned(),
             attached: 1,
+            threads: None,
             changes: 0,
             trouble: None,
         },

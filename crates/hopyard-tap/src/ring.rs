@@ -4,7 +4,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
@@ -206,6 +206,19 @@ impl Ring {
     /// Whether there is no completion, as far as can be seen without a system call.
     pub(crate) fn is_idle(&mut self) -> bool {
         self.ring.completion().is_empty() && !self.ring.submission().taskrun()
+    }
+
+    /// Whether it has nothing to do at all: no completion, and no request to submit.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let is_idle = self.is_idle();
+        let requests = self.ring.submission();
+        // Completions beyond the room for them come with the next system call only.
+        is_idle && requests.is_empty() && !requests.cq_overflow()
+    }
+
+    /// A descriptor that can be read while there are completions.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
     }
 
     /// Waits for a completion.

@@ -5,9 +5,10 @@
 use std::ffi::{c_char, c_int, c_short, c_uint, c_ulong};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::ptr;
+use std::time::Duration;
 
 pub(crate) const IFF_TUN: u16 = 0x0001;
 pub(crate) const IFF_TAP: u16 = 0x0002;
@@ -158,15 +159,37 @@ pub(crate) fn is_ready<'a>(
     files: impl IntoIterator<Item = BorrowedFd<'a>>,
     events: c_short,
 ) -> io::Result<bool> {
-    let ask = |file: BorrowedFd<'_>| libc::pollfd {
-        fd: file.as_raw_fd(),
+    let files = files.into_iter().map(|file| file.as_raw_fd());
+    let asked = poll(files, events, 0)?;
+    Ok(asked.iter().any(|file| file.revents & events != 0))
+}
+
+/// Waits until any of the files can be read or hangs up, or the limit is over. A signal ends it too, as an error.
+pub(crate) fn wait_to_read(
+    files: impl Iterator<Item = RawFd>,
+    limit: Option<Duration>,
+) -> io::Result<()> {
+    let limit_ms = limit.map_or(-1, |limit| {
+        c_int::try_from(limit.as_millis()).unwrap_or(c_int::MAX)
+    });
+    poll(files, libc::POLLIN, limit_ms).map(drop)
+}
+
+/// `poll(2)` for the same events of each file. A negative limit is none.
+fn poll(
+    files: impl Iterator<Item = RawFd>,
+    events: c_short,
+    limit_ms: c_int,
+) -> io::Result<Vec<libc::pollfd>> {
+    let ask = |fd| libc::pollfd {
+        fd,
         events,
         revents: 0,
     };
-    let mut asked: Vec<libc::pollfd> = files.into_iter().map(ask).collect();
+    let mut asked: Vec<libc::pollfd> = files.map(ask).collect();
     // SAFETY: the kernel reads and writes as many entries as there are, exclusively borrowed until the call returns.
-    check(unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) })?;
-    Ok(asked.iter().any(|file| file.revents & events != 0))
+    check(unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, limit_ms) })?;
+    Ok(asked)
 }
 
 /// Waits until every RCU section that had begun on any CPU has ended (`synchronize_rcu`, which is all that

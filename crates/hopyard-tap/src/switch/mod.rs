@@ -2,8 +2,9 @@
 //!
 //! Each port is a tap, in whatever network namespace. One worker serves one queue of all ports: what leaves the
 //! kernel by queue *i* of one tap enters it by queue *i* of another, so that workers share nothing but the table
-//! of addresses. Frames pass with their [`VnetHeader`](crate::VnetHeader) as the kernel made it: a 64 KiB segment is one
-//! frame, and checksums nobody needs are never computed.
+//! of addresses. Each has a thread of its own, unless fewer threads are to serve all ([`NewSwitch::threads`]). Frames
+//! pass with their [`VnetHeader`](crate::VnetHeader) as the kernel made it: a 64 KiB segment is one frame, and
+//! checksums nobody needs are never computed.
 //!
 //! A frame whose destination has been heard goes to the port where it was heard last; broadcasts, multicasts and all
 //! others go to every other port, as far as the [`Rules`] of ports allow. Frames of one TCP flow that are there together and follow each other to a port enter it as
@@ -139,6 +140,9 @@ pub struct NewSwitch {
     pub ports: Vec<NewPort>,
     /// The number of queues of each port.
     pub queues: QueueCount,
+    /// The most threads that serve them: queue *i* of all ports is served by thread *i* modulo this number. `None` is a
+    /// thread for each queue. A number needs [`QueueCount::Fixed`], and is that of the queues at most.
+    pub threads: Option<usize>,
     /// What chooses among them.
     pub steering: Choice,
     /// Work that may be left undone on frames; without `uso` if the kernel lacks it.
@@ -157,6 +161,7 @@ impl Default for NewSwitch {
         Self {
             ports: Vec::new(),
             queues: QueueCount::Fixed(1),
+            threads: None,
             steering: Choice::default(),
             offloads: Offloads::ALL,
             join: Join::default(),
@@ -172,7 +177,7 @@ impl NewSwitch {
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two or more than [`MAX_PORTS`] ports, for the same device twice, for invalid
-    /// rules, for no queues or more than [`MAX_QUEUES`]; [`Error::Limit`] if the process may not have enough files,
+    /// rules, for no queues or more than [`MAX_QUEUES`], for threads without a queue; [`Error::Limit`] if the process may not have enough files,
     /// memory or threads; the errors of [`NewDevice::create`](crate::NewDevice::create) and
     /// [`Device::open_with`](crate::Device::open_with).
     pub fn start(self) -> Result<Switch> {
@@ -191,7 +196,7 @@ impl NewSwitch {
             .map(|new| Port::open(new, &self, pinner.clone()))
             .collect::<Result<Vec<_>>>()?;
         let shared = Arc::new(Shared::new(&self, pinner)?);
-        let pool = WorkerPool::new(ports, Arc::clone(&shared));
+        let pool = WorkerPool::new(ports, Arc::clone(&shared), self.threads);
         // From here on, dropping it ends what was started.
         let mut switch = Switch {
             shared,
@@ -222,6 +227,7 @@ impl NewSwitch {
         }
         let (QueueCount::Fixed(count) | QueueCount::Auto { most: count }) = self.queues;
         check_queues(count)?;
+        check_threads(self.threads, self.queues)?;
         Error::need_files("start the tap switch", needed_files(ports, self.first()))?;
         let mut seen = std::collections::HashSet::new();
         for port in &self.ports {
@@ -241,6 +247,24 @@ fn check_queues(count: usize) -> Result<()> {
     Err(Error::invalid("attach queues of the tap switch", why))
 }
 
+/// Checks that each thread has a queue to serve.
+fn check_threads(threads: Option<usize>, queues: QueueCount) -> Result<()> {
+    let Some(threads) = threads else {
+        return Ok(());
+    };
+    let why = match queues {
+        QueueCount::Fixed(count) if (1..=count).contains(&threads) => return Ok(()),
+        QueueCount::Fixed(count) => {
+            format!("each serves one queue at least, so {count} queue(s) have 1 to {count} of them, not {threads}")
+        }
+        // Whether one more queue is needed shows by how busy its thread is.
+        QueueCount::Auto { .. } => {
+            "queues that follow the load have a thread each; give a number of queues, or no number of threads".into()
+        }
+    };
+    Err(Error::invalid("start the threads of the tap switch", why))
+}
+
 /// Files that a switch needs besides the namespaces of its ports: netlink sockets and other files for each port's
 /// device, and the queues.
 fn needed_files(ports: usize, queues: usize) -> u64 {
@@ -248,8 +272,8 @@ fn needed_files(ports: usize, queues: usize) -> u64 {
     (ports * PORT) as u64 + queue_files(ports, queues)
 }
 
-/// Files that queues need: one at each port; for each worker its ring and the pipe that ends it; and some while
-/// starting.
+/// Files that queues need, with a thread for each: one at each port; for each worker its ring and the pipe that wakes
+/// its thread; and some while starting.
 fn queue_files(ports: usize, queues: usize) -> u64 {
     const WORKER: usize = 3;
     const SPARE: usize = 16;
@@ -287,6 +311,8 @@ pub struct State {
     pub uptime: Duration,
     /// Queues attached at each port.
     pub queues: usize,
+    /// Threads that serve them.
+    pub threads: usize,
     /// How often a queue was attached or detached since the start.
     pub changes: u64,
     /// Addresses in the table.

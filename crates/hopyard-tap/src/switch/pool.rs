@@ -1,6 +1,5 @@
-//! The ports and their workers: how queues are attached and detached.
+//! The ports, their workers, and the threads of these: how queues are attached and detached.
 
-use std::io::PipeWriter;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use super::port::Port;
 use super::rest::Rest;
 use super::scale::{Change, Scale};
 use super::shared::Shared;
-use super::worker::{Recruit, Worker};
+use super::worker::{QueueThread, Worker};
 use super::{Join, PortState, State, queue_files};
 use crate::error::{Error, Result, chain};
 use crate::queue::Queue;
@@ -33,6 +32,10 @@ pub(super) struct WorkerPool {
     ports: Vec<Port>,
     /// One for each queue that was ever attached; those beyond `attached` are idle.
     workers: Vec<WorkerHandle>,
+    /// The threads of the workers, which are dealt out to them in turn.
+    threads: Vec<QueueThread>,
+    /// The most threads; `None` if each worker has its own.
+    most_threads: Option<usize>,
     attached: usize,
     changes: u64,
     /// The port whose offloads are checked next.
@@ -43,9 +46,6 @@ pub(super) struct WorkerPool {
 
 #[derive(Debug)]
 struct WorkerHandle {
-    thread: JoinHandle<()>,
-    /// Closing this ends the worker.
-    end: Option<PipeWriter>,
     /// Whether a port had no queue for it. It is replaced before the queue is attached again.
     incomplete: bool,
     records: Records,
@@ -65,11 +65,13 @@ struct Records {
 type Post = (Arc<Queue>, bool);
 
 impl WorkerPool {
-    pub(super) fn new(ports: Vec<Port>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(ports: Vec<Port>, shared: Arc<Shared>, most_threads: Option<usize>) -> Self {
         let mut pool = Self {
             shared,
             ports,
             workers: Vec::new(),
+            threads: Vec::new(),
+            most_threads,
             attached: 0,
             changes: 0,
             next_look: 0,
@@ -97,16 +99,18 @@ impl WorkerPool {
         self.detach_incomplete()?;
         let number = self.attached;
         let former = self.dismiss_incomplete(number);
-        let recruit = (self.workers.len() == number).then(|| Recruit::new(number));
-        // Before any queue is attached, because its frames must be read.
-        let recruit = recruit.transpose()?;
+        let is_new = self.workers.len() == number;
+        if is_new {
+            // Before any queue is attached, because its frames must be read.
+            self.prepare(number)?;
+        }
         let (queues, failure) = self.attach(number);
         let Some(queues) = queues else {
             // There is no queue to write to, so the whole switch does not start.
             return failure.map_or(Ok(()), Err);
         };
-        if let Some(recruit) = recruit {
-            let handle = self.employ(recruit, queues, failure.is_some(), former);
+        if is_new {
+            let handle = self.employ(queues, failure.is_some(), former);
             self.workers.push(handle);
         }
         self.attached += 1;
@@ -117,6 +121,22 @@ impl WorkerPool {
         // The other ports' queues may have frames by now.
         self.shrink()?;
         Err(failure)
+    }
+
+    /// The thread of the worker for the queues with this number.
+    fn thread_of(&self, number: usize) -> usize {
+        self.most_threads.map_or(number, |most| number % most)
+    }
+
+    /// Has a thread make all that a worker needs; the first worker of a thread has the thread started.
+    fn prepare(&mut self, number: usize) -> Result<()> {
+        if let Some(thread) = self.threads.get(self.thread_of(number)) {
+            return thread.prepare(number);
+        }
+        let thread = QueueThread::start(number)?;
+        thread.prepare(number)?;
+        self.threads.push(thread);
+        Ok(())
     }
 
     /// Detaches the last queue if not every port has it. That is tried as soon as attaching it has failed, and may have failed then.
@@ -146,13 +166,8 @@ impl WorkerPool {
         (queues, failure)
     }
 
-    fn employ(
-        &self,
-        recruit: Recruit,
-        queues: Vec<Post>,
-        incomplete: bool,
-        former: Option<Records>,
-    ) -> WorkerHandle {
+    /// Has the prepared worker serve the queue that was just attached.
+    fn employ(&self, queues: Vec<Post>, incomplete: bool, former: Option<Records>) -> WorkerHandle {
         let records = former.unwrap_or_else(|| Records {
             counters: queues.iter().map(|_| Cell::default()).collect(),
             rest: Arc::default(),
@@ -165,10 +180,8 @@ impl WorkerPool {
             rest: Arc::clone(&records.rest),
             shared: Arc::clone(&self.shared),
         };
-        let (thread, end) = recruit.work(worker, reads);
+        self.threads[self.thread_of(self.attached)].serve(worker, reads);
         WorkerHandle {
-            thread,
-            end: Some(end),
             incomplete,
             records,
             seen_ns: 0,
@@ -179,12 +192,11 @@ impl WorkerPool {
     fn dismiss_incomplete(&mut self, number: usize) -> Option<Records> {
         let handle = self.workers.pop_if(|handle| handle.incomplete)?;
         debug_assert_eq!(self.workers.len(), number);
-        let records = handle.records.clone();
-        handle.join();
+        self.threads[self.thread_of(number)].dismiss(number);
         for port in &mut self.ports {
             port.close(number);
         }
-        Some(records)
+        Some(handle.records)
     }
 
     /// Detaches the last queue of every port after reading it empty; false if it does not become empty.
@@ -311,6 +323,7 @@ impl WorkerPool {
             ports: self.ports.iter().enumerate().map(port).collect(),
             uptime: Duration::from_nanos(self.shared.now_ns()),
             queues: self.attached,
+            threads: self.threads.len().min(self.attached),
             changes: self.changes,
             addresses: self.shared.table.len(self.shared.now_s()),
             trouble: self.trouble.as_ref().map(|(text, _)| text.clone()),
@@ -319,18 +332,14 @@ impl WorkerPool {
 
     /// Ends all workers.
     pub(super) fn end(&mut self) {
-        for handle in &mut self.workers {
-            handle.end = None;
+        let threads = self.threads.drain(..).map(QueueThread::end);
+        // All are told before one is waited for.
+        let threads: Vec<JoinHandle<()>> = threads.collect();
+        for thread in threads {
+            // A thread that panicked has printed it; there is nothing else to do.
+            let _ = thread.join();
         }
-        self.workers.drain(..).for_each(WorkerHandle::join);
-    }
-}
-
-impl WorkerHandle {
-    fn join(self) {
-        drop(self.end);
-        // A thread that panicked has printed it; there is nothing else to do.
-        let _ = self.thread.join();
+        self.workers.clear();
     }
 }
 

@@ -4,8 +4,10 @@
 //! there. Among the frames that the worker finds, consecutive frames of one TCP flow to one port are written as one; no
 //! frame waits for another. A frame for a port that takes no more keeps its buffer; with no buffers left, frames stay
 //! in their source.
+//!
+//! A worker has a thread of its own, or shares one with others ([`QueueThread`]).
 
-mod recruit;
+mod queue_thread;
 mod verdict;
 mod waiting;
 
@@ -21,7 +23,7 @@ use super::slots::Slots;
 use crate::LARGEST_FRAME;
 use crate::queue::Queue;
 use crate::ring::{Done, Ring};
-pub(super) use recruit::Recruit;
+pub(super) use queue_thread::QueueThread;
 use verdict::Verdict;
 use waiting::Waiting;
 
@@ -57,7 +59,8 @@ struct Work {
     // First, so that it ends before the queues are closed.
     ring: Ring,
     worker: Worker,
-    ended: bool,
+    /// Whether its thread has an order to carry out.
+    called: bool,
     /// By port.
     waiting: Vec<Waiting>,
     /// Ports that have no buffer to read into.
@@ -75,47 +78,58 @@ impl Worker {
         Ring::new(BUFFERS, BUFFER)
     }
 
-    /// Moves frames from the ports that are read, until the other end of `end` is closed.
-    fn run(self, mut ring: Ring, reads: &[bool], end: &impl AsRawFd) {
+    /// Begins to read from the ports that are read.
+    fn begin(self, mut ring: Ring, reads: &[bool]) -> Work {
         let ports = self.queues.len();
         for port in (0..ports).filter(|port| reads[*port]) {
             ring.read(port, self.queues[port].as_raw_fd());
         }
-        ring.watch(end.as_raw_fd());
-        let mut work = Work {
+        Work {
             ring,
             worker: self,
-            ended: false,
+            called: false,
             waiting: (0..ports).map(|_| Waiting::default()).collect(),
             starved: Vec::new(),
             open: (0..ports).map(|_| None).collect(),
             joining: Vec::new(),
             slots: Slots::new(BUFFERS),
-        };
-        work.run();
+        }
     }
 }
 
 impl Work {
-    fn run(&mut self) {
+    /// Moves frames, as all that its thread does, until there is something to read from `bell` or it hangs up.
+    fn run_alone(&mut self, bell: &impl AsRawFd) {
+        self.called = false;
+        self.ring.watch(bell.as_raw_fd());
         let mut done = Vec::new();
-        while !self.ended {
-            if self.ring.submit().is_err() {
-                // Out of memory for a moment: try again.
-                std::thread::yield_now();
-            }
-            self.ring.take(&mut done);
+        while !self.called {
+            self.look(&mut done);
             if done.is_empty() {
                 self.rest();
             }
-            for done in done.drain(..) {
-                self.go_on(done);
-            }
-            for port in std::mem::take(&mut self.joining) {
-                self.close(port);
-            }
-            self.feed();
+            self.act(&mut done);
         }
+    }
+
+    /// Submits its requests, and takes what is complete.
+    fn look(&mut self, done: &mut Vec<Done>) {
+        if self.ring.submit().is_err() {
+            // Out of memory for a moment: try again.
+            std::thread::yield_now();
+        }
+        self.ring.take(done);
+    }
+
+    /// Goes on with what is complete.
+    fn act(&mut self, done: &mut Vec<Done>) {
+        for done in done.drain(..) {
+            self.go_on(done);
+        }
+        for port in std::mem::take(&mut self.joining) {
+            self.close(port);
+        }
+        self.feed();
     }
 
     /// Continues to read from ports that had no buffers, as soon as there are some.
@@ -177,7 +191,7 @@ impl Work {
             Done::Writable { port } => self.resume(port),
             // The device was deleted, so nothing more arrives from it.
             Done::ReadEnded { gone: true, .. } | Done::Nothing => {}
-            Done::Watched => self.ended = true,
+            Done::Watched => self.called = true,
             Done::ReadEnded { port, gone: false } => self.starved.push(port),
         }
     }

@@ -27,10 +27,22 @@ fn set_queues(switch: &Switch, count: usize, deadline: Instant) {
 
 #[test]
 fn every_frame_arrives_once_while_queues_come_and_go() {
-    let new = NewSwitch {
-        queues: QueueCount::Fixed(1),
-        ..NewSwitch::default()
-    };
+    frames_arrive_while_queues_come_and_go(NewSwitch::default());
+}
+
+/// The queues that come and go are served by threads that serve others meanwhile.
+#[test]
+fn every_frame_arrives_once_while_threads_get_and_lose_queues() {
+    for threads in [1, 2] {
+        frames_arrive_while_queues_come_and_go(NewSwitch {
+            queues: QueueCount::Fixed(threads),
+            threads: Some(threads),
+            ..NewSwitch::default()
+        });
+    }
+}
+
+fn frames_arrive_while_queues_come_and_go(new: NewSwitch) {
     let (switch, stations) = joined(2, new);
     let socket = |at: usize, address: &str| {
         let bind = || UdpSocket::bind(address).unwrap();
@@ -92,10 +104,6 @@ fn every_frame_arrives_once_while_queues_come_and_go() {
     });
 
     let (state, sent) = (switch.state(), total.into_inner());
-    println!(
-        "{sent} sent while queues came and went {} times",
-        state.changes
-    );
     arrived.sort_unstable();
     let each_once: Vec<u32> = (0..sent).collect();
     assert!(

@@ -55,7 +55,18 @@ fn queues_come_and_go_beside_taps_that_were_deleted() {
 
 #[test]
 fn a_tap_that_takes_no_more_queues_leaves_the_others_as_they_were() {
-    let (switch, stations) = joined(3, NewSwitch::default());
+    // With a thread for each queue, and with one for all.
+    for threads in [None, Some(1)] {
+        leaves_the_others_as_they_were(threads);
+    }
+}
+
+fn leaves_the_others_as_they_were(threads: Option<usize>) {
+    let new = NewSwitch {
+        threads,
+        ..NewSwitch::default()
+    };
+    let (switch, stations) = joined(3, new);
     // The last port in order: the others already have a queue by then.
     let ns = stations[2].handle.ns();
     let (device, first) = ns.run(|| Device::open(TAP).unwrap()).unwrap();

@@ -13,4 +13,5 @@ mod hostile;
 mod pressure;
 mod rules;
 mod stations;
+mod threads;
 mod whole;
