@@ -355,6 +355,24 @@ fn wrong_flags_are_refused_with_what_is_right() {
             "a number from 1 to 256",
         ),
         (
+            &[
+                "x",
+                "--queues",
+                "2",
+                "--threads",
+                "3",
+                two[0],
+                two[1],
+                two[2],
+                two[3],
+            ],
+            "2 queue(s) have 1 to 2 of them, not 3",
+        ),
+        (
+            &["x", "--threads", "1", two[0], two[1], two[2], two[3]],
+            "give a number of queues",
+        ),
+        (
             &["x", "--steering", "luck", two[0], two[1], two[2], two[3]],
             "kernel, hash, cpu",
         ),
@@ -376,6 +394,54 @@ fn wrong_flags_are_refused_with_what_is_right() {
     run(&["tapswitch", "stats", "nobody"])
         .exits(2)
         .says(&["there is no tap switch `nobody`"]);
+}
+
+/// The threads of a switch that serve queues, as the kernel shows them.
+fn queue_threads(pid: &Value) -> usize {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")));
+    names
+        .filter(|name| name.as_ref().is_ok_and(|n| n.starts_with("tap queue")))
+        .count()
+}
+
+#[test]
+fn a_switch_has_the_threads_that_were_asked_for_and_all_queues_carry() {
+    let _beside = beside();
+    let path = hopyard::lab::path("tap-mq").unwrap();
+    let of = |queues, threads: Option<&'static str>| {
+        // Each flow has a queue of its own, in turn.
+        let set = [("queues", queues), ("steering", "pinned"), ("flows", "4")];
+        let threads = threads.map(|threads| ("queue_threads", threads));
+        let set: Vec<_> = set.into_iter().chain(threads).collect();
+        cell("tap-mq", Peer::Local, LoadKind::TcpStream, &set)
+    };
+    for (queues, threads, wanted) in [
+        ("2", None, 2),
+        ("2", Some("1"), 1),
+        ("4", Some("3"), 3),
+        ("4", Some("4"), 4),
+    ] {
+        let cell = of(queues, threads);
+        let lab = Lab::build(path, cell.peer, &cell.axes).unwrap();
+        proved(&lab, &cell, 150).unwrap();
+        let shown = run(&["tapswitch", "show", &lab.id().to_string(), "--json"]).json();
+        assert_eq!(queue_threads(&shown[0]["pid"]), wanted, "{shown:#}");
+        assert_eq!(shown[0]["queues"]["threads"], wanted, "{shown:#}");
+        let by_queue = shown[0]["ports"][0]["rx_frames_by_queue"]
+            .as_array()
+            .unwrap();
+        assert_eq!(by_queue.len().to_string(), queues);
+        let busy = |frames: &Value| frames.as_u64() > Some(100);
+        assert!(by_queue.iter().all(busy), "{by_queue:?}");
+    }
+    let cell = of("2", Some("3"));
+    let refused = Lab::build(path, cell.peer, &cell.axes).err().unwrap();
+    let said = hopyard::chain(&refused);
+    assert!(
+        said.contains("the tap switch cannot have queue_threads=3"),
+        "{said}"
+    );
 }
 
 /// As iproute2 reads it.

@@ -12,7 +12,7 @@ OWN = {"busy_ratio", "softirq_ratio", "send_error_ratio", "settling_s"}
 STEAL = 0.01  # of the CPU time: a window with more is disturbed
 # Axes that only some paths have (Descriptor::OF_PATH).
 OF_PATH = {"containers", "ports", "rules", "chain", "segments", "routed", "guest_cpus", "guest_memory", "attach"}
-OF_PATH |= {"queues", "queue_length", "steering", "join", "hook", "services", "conntrack", "vhost"}
+OF_PATH |= {"queues", "queue_threads", "queue_length", "steering", "join", "hook", "services", "conntrack", "vhost"}
 
 
 # Cells: a dictionary of everything that a cell is, as words.

@@ -89,8 +89,11 @@ impl Builder {
     /// The tap switch, with a multi-queue tap of each name in each namespace, up and with the lab's MTU.
     ///
     /// # Errors
-    /// The switch does not start, or the kernel will not.
+    /// The switch does not start, or the kernel will not; there are to be more threads than queues.
     pub(crate) fn tap_switch(&mut self, taps: &[(&'static str, &'static str)]) -> Result<()> {
+        let queues = self.axes().queues.unwrap_or(QUEUES);
+        let threads = self.axes().queue_threads;
+        check_threads(threads, queues)?;
         let mut switch = Command::new(program()?);
         switch.stdin(Stdio::null());
         switch.args(["tapswitch", "run", &self.id.to_string()]);
@@ -100,8 +103,10 @@ impl Builder {
             switch.arg(format!("--tap={name}@{}", file.display()));
         }
         let axes = self.axes();
-        let queues = axes.queues.unwrap_or(QUEUES);
         switch.arg(format!("--queues={queues}"));
+        if let Some(threads) = threads {
+            switch.arg(format!("--threads={threads}"));
+        }
         if let Some(steering) = axes.steering {
             switch.arg(format!("--steering={steering}"));
         }
@@ -131,6 +136,21 @@ impl Builder {
     }
 }
 
+/// Refuses threads that would have no queue to serve.
+fn check_threads(threads: Option<u32>, queues: u32) -> Result<()> {
+    match threads {
+        Some(threads) if threads > queues => {
+            let why = format!(
+                "each thread serves one queue at least, and each tap has {queues}; set `queue_threads` to {queues} or \
+                 less, or `queues` to {threads} or more"
+            );
+            let (switch, value) = (SWITCH.called, threads.to_string());
+            Err(Error::refused(switch, "queue_threads", value, why))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How often flows have changed queues since the switch was started; `None` where there is one queue alone, or nobody who counts.
 pub(super) fn queue_changes(switch: Option<&Service>) -> Result<Option<u64>> {
     let Some(switch) = switch.filter(|s| std::ptr::eq(s.home, &HOME)) else {
@@ -139,4 +159,23 @@ pub(super) fn queue_changes(switch: Option<&Service>) -> Result<Option<u64>> {
     let document = tapswitch::read(&switch.name)?;
     let counts = document.ports.iter().map(|port| port.queue_changes);
     Ok((document.queues.attached > 1).then(|| counts.sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_without_a_queue_is_refused_with_what_to_set() {
+        for (threads, queues) in [(None, 1), (Some(1), 1), (Some(1), 4), (Some(4), 4)] {
+            assert!(check_threads(threads, queues).is_ok(), "{threads:?}");
+        }
+        let error = check_threads(Some(3), 2).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the tap switch cannot have queue_threads=3: each thread serves one queue at least, and each tap has 2; set \
+             `queue_threads` to 2 or less, or `queues` to 3 or more"
+        );
+        assert!(error.is_unsupported());
+    }
 }

@@ -17,7 +17,13 @@ pub(super) static TAP_MQ: Path = Path {
     summary: "multi-queue taps joined by hopyard's own switch in user space; bridged to the wire for peer far",
     peers: &Peer::ALL,
     needs: &[tap::NEED, Need::VETH, Need::BRIDGE],
-    axes: &["queues", "steering", "queue_length", "join"],
+    axes: &[
+        "queues",
+        "queue_threads",
+        "steering",
+        "queue_length",
+        "join",
+    ],
     mtu_owner: "each tap",
     learns: true,
     ..Path::new(build)

@@ -40,6 +40,9 @@ pub struct QueuesDocument {
     pub asked: String,
     /// Attached now.
     pub attached: usize,
+    /// Threads that serve them; absent from switches that do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
     /// How often one was attached or detached since the start.
     pub changes: u64,
     /// Why as many as the load asks for could not be had, the last time; absent where they could.
@@ -154,6 +157,7 @@ impl Document {
             queues: QueuesDocument {
                 asked: asked.to_owned(),
                 attached: state.queues,
+                threads: Some(state.threads),
                 changes: state.changes,
                 trouble: state.trouble.clone(),
             },

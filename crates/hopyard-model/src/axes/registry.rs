@@ -247,6 +247,9 @@ axes! {
     /// Queues of each multi-queue device; absent leaves the path's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queues: Option<u32> = taps::Queues,
+    /// Threads of the tap switch that serve them; absent is one for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue_threads: Option<u32> = taps::QueueThreads,
     /// What chooses among them; absent leaves the path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     steering: Option<Steering> = taps::SteeringAxis,

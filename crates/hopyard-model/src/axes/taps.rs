@@ -51,7 +51,7 @@ pub(super) struct Queues;
 impl Descriptor for Queues {
     type Value = Option<u32>;
     const NAME: &'static str = "queues";
-    const SUMMARY: &'static str = "queues of each multi-queue tap, with a thread of the switch for each; of a guest's card; of a veth";
+    const SUMMARY: &'static str = "queues of each multi-queue tap, with a thread of the switch for each unless `queue_threads` is set; of a guest's card; of a veth";
     const VALUES: &'static str = "1 to 256 (default 2; of a guest, one for each CPU; of a veth 1)";
     const OTHER: &'static str = "4";
     const ABSENT: Self::Value = None;
@@ -59,6 +59,24 @@ impl Descriptor for Queues {
     const OF_PATH: bool = true;
     const COUNTS: bool = true;
 
+    number!(1, 256);
+}
+
+pub(super) struct QueueThreads;
+
+impl Descriptor for QueueThreads {
+    type Value = Option<u32>;
+    const NAME: &'static str = "queue_threads";
+    const SUMMARY: &'static str =
+        "threads of the tap switch that serve the queues, which are dealt out to them in turn";
+    const VALUES: &'static str = "1 to the number of queues (default: a thread for each queue)";
+    const OTHER: &'static str = "1";
+    const ABSENT: Self::Value = None;
+    const DECIDES: Decides = Decides::Lab;
+    const OF_PATH: bool = true;
+    const COUNTS: bool = true;
+
+    // The number of queues is another axis: whoever builds the switch compares the two.
     number!(1, 256);
 }
 
@@ -108,4 +126,28 @@ impl Descriptor for JoinAxis {
     const OF_PATH: bool = true;
 
     one_of!(JOINS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_queues_are_one_at_least_and_no_more_than_a_tap_has_queues() {
+        for (text, threads) in [("1", 1), ("256", 256)] {
+            let value = QueueThreads::parse(text).unwrap();
+            assert_eq!(value, Some(threads));
+            assert_eq!(QueueThreads::print(&value).as_deref(), Some(text));
+        }
+        for wrong in ["0", "257"] {
+            assert_eq!(
+                QueueThreads::parse(wrong).unwrap_err().to_string(),
+                format!("`{wrong}` is out of bounds: queue_threads goes from 1 to 256")
+            );
+        }
+        for wrong in ["", "-1", "all"] {
+            assert!(QueueThreads::parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(QueueThreads::print(&None), None);
+    }
 }

@@ -59,6 +59,10 @@ pub(super) struct RunArgs {
     /// Queues of each tap: a number, or `auto` for as many as the load needs, at most one per CPU
     #[arg(long, default_value = "auto", value_name = "N|auto")]
     pub(super) queues: Queues,
+    /// Threads that serve the queues, which are dealt out to them in turn; takes a number of queues (default: a thread
+    /// for each queue)
+    #[arg(long, value_name = "N")]
+    pub(super) threads: Option<usize>,
     /// Queue selection of the taps: by the kernel, a hash, the CPU, or the switch
     #[arg(long, default_value = "hash")]
     pub(super) steering: Steering,

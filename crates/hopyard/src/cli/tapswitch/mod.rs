@@ -89,6 +89,7 @@ fn new_switch(args: &RunArgs) -> Result<NewSwitch, Failure> {
                 most: std::thread::available_parallelism().map_or(1, usize::from),
             },
         },
+        threads: args.threads,
         steering: args.steering.into(),
         offloads: if args.no_offloads {
             Offloads::default()

@@ -2,17 +2,18 @@
 
 use crate::cli::counters::{Span, drops, fresh_drops};
 use crate::cli::table;
-use crate::tapswitch::{Document, PortDocument};
+use crate::tapswitch::{Document, PortDocument, QueuesDocument};
 
 /// A description of the switch.
 pub(super) fn what(document: &Document) -> String {
     let queues = &document.queues;
     let mut text = format!(
-        "tap switch {}: process {}, {} queue(s) attached ({}), steering {}, join {}, {} addresses\n",
+        "tap switch {}: process {}, {} queue(s) attached ({}){}, steering {}, join {}, {} addresses\n",
         document.switch,
         document.pid,
         queues.attached,
         queues.asked,
+        threads(queues),
         document.steering,
         document.join.as_deref().unwrap_or("off"),
         document.addresses
@@ -43,6 +44,12 @@ pub(super) fn what(document: &Document) -> String {
     }
     text += &format!("{table}\n");
     text
+}
+
+/// How many threads serve the queues, if the switch tells.
+fn threads(queues: &QueuesDocument) -> String {
+    let threads = queues.threads;
+    threads.map_or_else(String::new, |threads| format!(", {threads} thread(s)"))
 }
 
 /// The rules of a port, a line for each.
