@@ -207,6 +207,30 @@ fn deeds_by_the_program() {
     }
 }
 
+/// Fewer threads than queues serve each of them.
+#[test]
+fn queues_by_fewer_threads_answer_a_question() {
+    let _beside = beside();
+    let room = Room::new();
+    let out = room.name("out");
+    unharmed(|| {
+        // Its plan has cells as well, which say nothing here.
+        let arguments = ["claims", "--questions", "MQ-Q4", "--time-limit", "5s"];
+        let arguments = [&arguments[..], &["--out", &out]].concat();
+        let said = Running::start(hopyard(&arguments)).wait_for(PATIENCE);
+        said.exits(0);
+    });
+    let json = run(&["claims", "--questions", "--from", &out, "--format", "json"]).json();
+    let reports = json["reports"].as_array().unwrap().iter();
+    let mut questions = reports.flat_map(|report| report["questions"].as_array().unwrap());
+    let question = questions.find(|one| one["id"] == "MQ-Q4").unwrap();
+    let seen = question["figures"][0]["seen"].as_str().unwrap();
+    for threads in 1..4 {
+        let words = format!("with {threads} thread(s) 192 arrived, by 4 queues");
+        assert!(seen.contains(&words), "{seen}");
+    }
+}
+
 /// A question is answered by a bench of its own, and again from its directory; from that of claims too.
 #[test]
 fn questions_are_answered_by_measurement() {

@@ -9,6 +9,7 @@ mod frames;
 mod site;
 mod steps;
 mod taps;
+mod threads;
 mod tunnel;
 mod untouched;
 mod vhost;
@@ -102,6 +103,7 @@ pub(super) static DEEDS: &[Named<FunctionalCheck>] = &[
     ("plain-program-on-tap", taps::plain_program),
     ("queues-come-and-go", churn::queues_come_and_go),
     ("many-queues-of-a-tun", tunnel::many_queues),
+    ("queues-by-fewer-threads", threads::fewer_than_queues),
     ("rule-stops-bridge", filters::rule_stops_bridge),
     (
         "rule-misses-internal-ports",
