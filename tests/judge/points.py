@@ -10,7 +10,7 @@ from runs import is_base, is_meant, without
 
 FOR_A_VERDICT = 8  # blocks
 CONFIDENCE = 0.95  # of what no plan has
-COUNTS = ["flows", "chain", "ports", "rules", "queues", "queue_length", "guest_cpus"]
+COUNTS = ["flows", "chain", "ports", "rules", "queues", "queue_threads", "queue_length", "guest_cpus"]
 
 
 @dataclass
@@ -84,10 +84,11 @@ def of_group(check, run, group):
     alone = group[0][0] if kind == "level" and len(group) == 1 else None
     if alone is not None and quantity == "settling_s" and (least := run.settled_at_least(alone)):
         return Point(lambda confidence: student(least, confidence), at_least=True)
-    series = [[run.counting(at, quantity) for at in member] for member in group]
+    of_base = check.get("to_quantity", quantity)  # of a ratio alone
+    series = [[run.counting(at, quantity if own == 0 else of_base) for own, at in enumerate(member)] for member in group]
     if not all(one for member in series for one in member):
         return None
-    if kind == "ratio":
+    if kind == "ratio" and of_base == quantity:
         series = [run.paired(*member, quantity) for member in group]
     flat = shared([one for member in series for one in member])
     # A mean has no logarithm of what is 0.

@@ -27,12 +27,15 @@ pub(super) fn answer(chosen: Chosen<'_>, evidence: &Evidence) -> QuestionReport 
         .into_iter()
         .map(|(check, gathered)| of_points(check, gathered, places, evidence))
         .collect();
+    let mut sentences: Vec<String> = figures.iter().map(sentence).collect();
+    // What several figures miss is said once.
+    sentences.dedup();
     QuestionReport {
         id: question.id.clone(),
         question: question.statement.clone(),
         method: question.measure.clone(),
         answered: answered(&figures),
-        answer: figures.iter().map(sentence).collect::<Vec<_>>().join(" "),
+        answer: sentences.join(" "),
         figures,
     }
 }
@@ -76,10 +79,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             }
             None => {
                 let at = [gathered.what.as_str(), &point.at].join(" ");
-                missing.push(format!(
-                    "{}: too few blocks, or nothing of it was seen",
-                    at.trim()
-                ));
+                missing.push(format!("{}: {}", at.trim(), point.figure.unknown()));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Chosen;
-use super::lacking::lacking;
+use super::lacking::{few_cpus, lacking};
 use super::rule::{Check, Judge};
 use super::select::Selection;
 use super::what::What;
@@ -77,6 +77,7 @@ pub fn demand(
     in_guest: bool,
 ) -> Result<Demand, plan::FileError> {
     let mut demand = Demand::default();
+    let cpus = if in_guest { u32::MAX } else { own_cpus() };
     let mut by_plan: BTreeMap<&str, Vec<(Chosen<'_>, &Check)>> = BTreeMap::new();
     for one in chosen {
         for check in one.claim.measured() {
@@ -98,6 +99,11 @@ pub fn demand(
     for (name, checks) in by_plan {
         let mut plan = plan::find(name)?;
         let left_out = plan.leave_out(|name| lacking(name, in_guest));
+        let rules: Vec<&Check> = checks.iter().map(|(_, check)| *check).collect();
+        if let Some(why) = lacks_cpus(&rules, &left_out, cpus) {
+            demand.not_run.insert(name.to_owned(), why);
+            continue;
+        }
         let kept = checks
             .iter()
             .find_map(|(one, _)| one.report.quick.get(name));
@@ -126,6 +132,30 @@ pub fn demand(
         }
     }
     Ok(demand)
+}
+
+/// CPUs of this machine; where that is not known, as many as anything takes.
+fn own_cpus() -> u32 {
+    let online = hopyard_net::cpu::online_cpus();
+    online.map_or(u32::MAX, |all| u32::try_from(all.len()).unwrap_or(u32::MAX))
+}
+
+/// Why nothing is measured of a plan: all that it is asked for is about more CPUs than there are; and the paths that are missing besides.
+pub(super) fn lacks_cpus(
+    checks: &[&Check],
+    left_out: &[(String, String)],
+    cpus: u32,
+) -> Option<String> {
+    let least = checks.iter().map(|check| check.cpus).min().flatten();
+    let few = few_cpus(least, cpus)?;
+    let named: Vec<String> = checks
+        .iter()
+        .copied()
+        .flat_map(Check::named_paths)
+        .collect();
+    let missing = left_out.iter().filter(|(path, _)| named.contains(path));
+    let missing = missing.map(|(path, why)| format!("{path}: {why}"));
+    Some(join(std::iter::once(few).chain(missing)))
 }
 
 /// Why a plan is not run now, though it could be.
@@ -162,7 +192,8 @@ fn needs_profile(check: &Check) -> bool {
             What::ProfileShare(_) | What::CostShare(_) | What::SoftirqRatio
         )
     };
-    check.of_cells().is_some_and(|(what, _)| of_profile(what))
+    let own = check.of_cells().map(|(what, _)| what);
+    own.into_iter().chain(check.of_base()).any(of_profile)
 }
 
 /// The cells that checks need, in the order of the plan.

@@ -18,6 +18,8 @@ pub(super) enum Figure {
     AtLeast { values: Vec<f64>, unsettled: usize },
     /// Known with its interval.
     Known(Estimate),
+    /// Not known, and why.
+    Unknown(String),
     /// A figure of the sums of several cells over blocks; none where it would be of nothing.
     OfSums {
         sides: Vec<Vec<f64>>,
@@ -34,6 +36,7 @@ impl Figure {
             }
             Self::Ratio { a, b } => stats::paired_ratio(a, b, confidence),
             Self::Known(estimate) => estimate.at(confidence),
+            Self::Unknown(_) => None,
             Self::Level(values) | Self::Windows { values, .. } | Self::AtLeast { values, .. } => {
                 stats::mean_interval(&Samples::new(values).ok()?, confidence)
             }
@@ -46,6 +49,27 @@ impl Figure {
                     of(&sides.iter().map(sum).collect::<Vec<_>>())
                 })
             }
+        }
+    }
+
+    /// Why it has no interval, where it has none.
+    pub(super) fn unknown(&self) -> String {
+        let (blocks, otherwise) = match self {
+            Self::Unknown(why) => return why.clone(),
+            Self::Ratio { a, b } => (a.len(), nothing_seen(a, b)),
+            Self::OfSums { sides, .. } => (
+                sides.first().map_or(0, Vec::len),
+                "there is nothing that it could be a share of".to_owned(),
+            ),
+            Self::Level(values) | Self::Windows { values, .. } | Self::AtLeast { values, .. } => {
+                (values.len(), "it is no number".to_owned())
+            }
+            Self::Known(estimate) => (estimate.n, "it is no number".to_owned()),
+        };
+        match blocks {
+            0 => "no block has it".to_owned(),
+            1 => "one block has it, and an interval takes two".to_owned(),
+            _ => otherwise,
         }
     }
 
@@ -85,6 +109,18 @@ impl Figure {
                 }
                 _ => None,
             },
+        }
+    }
+}
+
+/// In how many blocks nothing was seen of a ratio's two sides: a ratio to nothing is none.
+fn nothing_seen(a: &[f64], b: &[f64]) -> String {
+    let none = |side: &[f64]| side.iter().filter(|value| **value <= 0.0).count();
+    let all = a.len();
+    match (none(a), none(b)) {
+        (own, 0) => format!("nothing of it was seen in {own} of {all} blocks"),
+        (_, base) => {
+            format!("nothing of it was seen in {base} of {all} blocks of what it is compared with")
         }
     }
 }

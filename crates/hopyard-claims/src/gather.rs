@@ -4,6 +4,7 @@ use super::evidence::{self, Evidence};
 use super::figure::Gathered;
 use super::guest::Guest;
 use super::judge;
+use super::lacking::few_cpus;
 use super::rule::Check;
 use crate::report::claims::quoted;
 
@@ -11,10 +12,33 @@ use crate::report::claims::quoted;
 pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
     let mut gathered = match evidence.of_plan(plan) {
         Ok(run) => judge::of_run(check, plan, run),
-        Err(why) => Gathered::untested(why),
+        Err(why) => Gathered {
+            untested: lacking_by_other_runs(check, evidence).unwrap_or_else(|| vec![why]),
+            ..Gathered::default()
+        },
     };
     add(check, plan, evidence, &mut gathered);
     gathered
+}
+
+/// Why a check whose plan was not run cannot be tested on this machine at all, as runs of other plans show: it has too few CPUs; and the
+/// paths that it lacks besides.
+fn lacking_by_other_runs(check: &Check, evidence: &Evidence) -> Option<Vec<String>> {
+    let headers = evidence.runs.iter().map(|run| &run.header);
+    let cpus = headers
+        .clone()
+        .map(|header| header.environment.cpus)
+        .max()?;
+    let mut all = vec![few_cpus(check.cpus, cpus)?];
+    let named = check.named_paths();
+    let left_out = headers.flat_map(|header| &header.left_out);
+    for (path, why) in left_out.filter(|(path, _)| named.contains(path)) {
+        let why = format!("{path}: {why}");
+        if !all.contains(&why) {
+            all.push(why);
+        }
+    }
+    Some(all)
 }
 
 /// Adds to what was gathered here what the guest has of paths that this machine lacks.
@@ -32,6 +56,10 @@ fn add(check: &Check, plan: &str, evidence: &Evidence, gathered: &mut Gathered) 
     let is_here = |path: &str| {
         here.is_some_and(|run| run.header.cells.iter().any(|one| one.cell.path == path))
     };
+    let lacking = match here {
+        Some(run) => evidence::left_out(run, &check.named_paths()),
+        None => gathered.untested.clone(),
+    };
     for part in check.of_paths(&|path| !is_here(path)) {
         let there = judge::of_run(&part, plan, run);
         if there.points.is_empty() {
@@ -40,10 +68,6 @@ fn add(check: &Check, plan: &str, evidence: &Evidence, gathered: &mut Gathered) 
         } else if run.header.environment.is_emulated() {
             gathered.note(shape(&beside.guest, &there));
         } else {
-            let lacking = match evidence.of_plan(plan) {
-                Ok(here) => evidence::left_out(here, &judge::named_paths(check)),
-                Err(why) => vec![why],
-            };
             gathered.untested.retain(|why| !lacking.contains(why));
             gathered.take(there, &format!("in {}", beside.guest.described()));
         }
@@ -55,7 +79,7 @@ fn shape(guest: &Guest, there: &Gathered) -> String {
     let each = there.points.iter().map(|point| {
         let measured = point.figure.interval(there.confidence);
         let said = measured.map_or_else(
-            || "measured once".to_owned(),
+            || point.figure.unknown(),
             |measured| quoted(there.quantity.as_deref(), &measured),
         );
         match point.at.as_str() {

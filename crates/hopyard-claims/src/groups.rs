@@ -111,7 +111,7 @@ impl<'a> Group<'a> {
             blocks.iter().map(in_block).collect()
         };
         let none_of = alone.filter(|_| check.bounds().ask_for_none());
-        Ok(match (&check.judge, none_of) {
+        let figure = match (&check.judge, none_of) {
             (Judge::Ratio { .. }, _) => Figure::Ratio {
                 a: side(0)?,
                 b: side(1)?,
@@ -128,14 +128,36 @@ impl<'a> Group<'a> {
                 }
             }
             _ => Figure::Level(side(0)?),
-        })
+        };
+        let absence = self.absence(values, blocks.len());
+        Ok(absence.map_or(figure, Figure::Unknown))
+    }
+
+    /// Why its cells have values together in too few blocks for an interval, where they were measured together in more.
+    fn absence(&self, values: &Values<'_>, known: usize) -> Option<String> {
+        if known >= 2 {
+            return None;
+        }
+        let measured = self.cells().map(|cell| values.blocks(cell));
+        let measured = measured.reduce(|all, own| &all & &own)?.len();
+        let why = values.what.absence();
+        (measured > known).then(|| format!("known in {known} of {measured} blocks: {why}"))
     }
 
     /// The values of each member's cells.
     fn series(&self, check: &Check, values: &Values<'_>) -> Result<Vec<Vec<Series>>, String> {
         let of_member = |member: &Member<'_>| {
             let all: Result<Vec<Series>, String> = match (&check.judge, member.0.as_slice()) {
-                (Judge::Ratio { .. }, &[one, other]) => values.pair([one, other]).map(Vec::from),
+                (Judge::Ratio { .. }, &[one, other]) => match check.of_base() {
+                    Some(what) => {
+                        let of_base = Values {
+                            run: values.run,
+                            what,
+                        };
+                        [values.of(one), of_base.of(other)].into_iter().collect()
+                    }
+                    None => values.pair([one, other]).map(Vec::from),
+                },
                 (_, cells) => cells.iter().map(|cell| values.of(cell)).collect(),
             };
             all.map_err(|why| self.lacks(member, &why))
@@ -162,11 +184,14 @@ impl<'a> Group<'a> {
         if !check.published.is_of_plan() {
             return check.published.of(&cells);
         }
+        let of_base = check.of_base().unwrap_or(what);
         let of_member = |member: &Member<'_>| {
+            let quantities = std::iter::once(what).chain(std::iter::repeat(of_base));
             let all: Option<Vec<f64>> = member
                 .0
                 .iter()
-                .map(|cell| evidence::published(run, cell, what))
+                .zip(quantities)
+                .map(|(cell, what)| evidence::published(run, cell, what))
                 .collect();
             match (&check.judge, all?.as_slice()) {
                 (Judge::Ratio { .. }, [a, b]) => Some(a / b),

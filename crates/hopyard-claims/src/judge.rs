@@ -7,6 +7,7 @@ use super::evidence;
 use super::figure::{Figure, Gathered, Point};
 use super::groups::{self, Group};
 use super::label::said;
+use super::lacking::few_cpus;
 use super::peak;
 use super::premise::Premise;
 use super::rule::{Check, Judge};
@@ -15,33 +16,24 @@ use super::values::Values;
 use crate::model::{Base, Cell};
 use crate::store::Run;
 
-/// The paths that a check names: of its cells, and of what they are compared with.
-pub(super) fn named_paths(check: &Check) -> Vec<String> {
-    let cells = check.of_cells().map(|(_, cells)| cells.paths().to_vec());
-    let bases = check.bases().into_iter().filter_map(|base| match base {
-        Base::Path(path) => Some(path.to_owned()),
-        _ => None,
-    });
-    cells.into_iter().flatten().chain(bases).collect()
-}
-
 /// The points of a run.
 pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
     let Some((what, selection)) = check.of_cells() else {
         return Gathered::default();
     };
-    let cpus = run.header.environment.cpus;
-    if let Some(least) = check.cpus.filter(|least| *least > cpus) {
-        return Gathered::untested(format!(
-            "it is about {least} CPUs or more, and this machine has {cpus}"
-        ));
+    let left_out = evidence::left_out(run, &check.named_paths());
+    if let Some(few) = few_cpus(check.cpus, run.header.environment.cpus) {
+        return Gathered {
+            untested: std::iter::once(few).chain(left_out).collect(),
+            ..Gathered::default()
+        };
     }
     let cells: Vec<Cell> = run.header.cells.iter().map(|c| c.cell.clone()).collect();
     let mut gathered = Gathered {
         confidence: run.header.confidence,
         ..Gathered::default()
     };
-    for why in evidence::left_out(run, &named_paths(check)) {
+    for why in left_out {
         gathered.note(why);
     }
     let found = pairs(check, &cells);
@@ -109,7 +101,9 @@ fn of_groups(
         }
     }
     let of: Vec<&Group<'_>> = measured.iter().map(|(group, _)| *group).collect();
-    gathered.what = compared(&words(what, found), check, &of);
+    let base = check.of_base().map(|base| words(base, found));
+    let over_base = base.map_or_else(String::new, |base| format!(" over {base}"));
+    gathered.what = compared(&(words(what, found) + &over_base), check, &of);
     if matches!(check.judge, Judge::Level { .. }) {
         gathered.quantity = of.first().map(|group| what.name(group.cell().load));
     }

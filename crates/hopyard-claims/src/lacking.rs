@@ -1,4 +1,4 @@
-//! Paths that cannot be built here, or whose figures would not count.
+//! Paths that cannot be built here, or whose figures would not count; and machines with too few CPUs.
 
 use crate::lab;
 
@@ -18,6 +18,14 @@ pub(super) fn lacking(name: &str, in_guest: bool) -> Option<String> {
                 .to_owned()
         })
     })
+}
+
+/// Why what is about so many CPUs or more cannot be tested on a machine with `cpus` of them.
+pub(super) fn few_cpus(least: Option<u32>, cpus: u32) -> Option<String> {
+    let least = least.filter(|least| *least > cpus)?;
+    Some(format!(
+        "it is about {least} CPUs or more, and this machine has {cpus}"
+    ))
 }
 
 /// May guests use the machine's own CPUs?

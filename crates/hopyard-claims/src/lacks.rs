@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::Chosen;
 use super::demand::put_off;
-use super::judge::named_paths;
 use super::lacking::lacking;
 use super::rule::{Check, Judge};
 
@@ -76,7 +75,7 @@ fn of_check<'a>(one: Chosen<'a>, check: &'a Check, cpus: u32) -> Vec<(String, bo
         )
         .map(|why| (why, false)),
     );
-    for path in named_paths(check) {
+    for path in check.named_paths() {
         let in_guest = super::in_guest::can_be_in_guest(&path);
         if let Some(why) = lacking(&path, false)
             && !found.iter().any(|(known, _)| *known == why)

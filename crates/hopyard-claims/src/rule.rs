@@ -76,6 +76,8 @@ pub enum Judge {
         cells: Selection,
         /// What each is compared with: paths, or `AXIS=VALUE`.
         to: Vec<String>,
+        /// What of those, where it is something else.
+        to_quantity: Option<What>,
     },
     /// Each cell by itself.
     Level {
@@ -327,6 +329,24 @@ impl Check {
             return Err(format!("{none} is neither a bound nor a figure"));
         }
         numbers(self.at_least, self.at_most)
+    }
+
+    /// What of the cells that it is compared with, where it is something else than of its own.
+    pub(super) fn of_base(&self) -> Option<&What> {
+        match &self.judge {
+            Judge::Ratio { to_quantity, .. } => to_quantity.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The paths that it names: of its cells, and of what they are compared with.
+    pub(super) fn named_paths(&self) -> Vec<String> {
+        let cells = self.of_cells().map(|(_, cells)| cells.paths().to_vec());
+        let bases = self.bases().into_iter().filter_map(|base| match base {
+            Base::Path(path) => Some(path.to_owned()),
+            _ => None,
+        });
+        cells.into_iter().flatten().chain(bases).collect()
     }
 
     /// What the cells are compared with.

@@ -51,6 +51,12 @@ impl Values<'_> {
         Ok([side(|pair| pair.0), side(|pair| pair.1)])
     }
 
+    /// Blocks in which a cell was measured.
+    pub(super) fn blocks(&self, cell: &Cell) -> BTreeSet<u32> {
+        let samples = evidence::counting(self.run, self.place(cell)).unwrap_or_default();
+        samples.iter().map(|(sample, _)| sample.block).collect()
+    }
+
     /// Blocks in which the hypervisor disturbed the window of a cell.
     pub(super) fn disturbed(&self, cell: &Cell) -> BTreeSet<u32> {
         let samples = evidence::counting(self.run, self.place(cell)).unwrap_or_default();

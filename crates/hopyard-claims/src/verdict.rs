@@ -89,10 +89,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             }
             None => {
                 let at = [gathered.what.as_str(), &point.at].join(" ");
-                untested.push(format!(
-                    "{}: too few blocks, or nothing of it was seen",
-                    at.trim()
-                ));
+                untested.push(format!("{}: {}", at.trim(), point.figure.unknown()));
             }
         }
     }
@@ -175,8 +172,8 @@ fn smallest_effect(figure: &Figure, bounds: Bounds, confidence: f64) -> Option<f
             of_values(&ratios)?
         }
         Figure::Level(values) => of_values(values)?,
-        // Of none there are no shares, and of a lower bound no bound is near.
-        Figure::Windows { .. } | Figure::AtLeast { .. } => return None,
+        // Of none there are no shares, of a lower bound no bound is near, and what is not known has no spread.
+        Figure::Windows { .. } | Figure::AtLeast { .. } | Figure::Unknown(_) => return None,
         // No block has a value of its own: its interval tells.
         Figure::OfSums { .. } | Figure::Known(_) => {
             let estimate = figure.interval(confidence)?;

@@ -50,6 +50,7 @@ impl TryFrom<Raw> for Given {
                 quantity,
                 cells,
                 to,
+                to_quantity: None,
             }
         };
         let check = Check {

@@ -20,7 +20,11 @@ impl Check {
         };
         match &self.judge {
             Judge::Ratio { to, .. } => {
-                format!("{what} over that of {}{mean}, {over}", to.join(", "))
+                let that = self.of_base().map_or_else(
+                    || "that".to_owned(),
+                    |base| format!("{base:?}").replace('_', " "),
+                );
+                format!("{what} over {that} of {}{mean}, {over}", to.join(", "))
             }
             Judge::Share { without, base, .. } => {
                 format!("share of {what} above {base} that goes with what {without} lacks, {over}")

@@ -15,6 +15,7 @@ pub(super) struct Raw {
     quantity: Option<What>,
     cells: Option<Selection>,
     to: Option<Vec<String>>,
+    to_quantity: Option<What>,
     without: Option<String>,
     base: Option<String>,
     less: Option<String>,
@@ -83,6 +84,9 @@ impl TryFrom<Raw> for Said {
 
 impl Check {
     fn read(raw: Raw) -> Result<Self, String> {
+        if raw.to_quantity.is_some() && !matches!(raw.judge, Kind::Ratio) {
+            return Err("this judge takes no `to_quantity`: ratio does".to_owned());
+        }
         let quantity = need("quantity", raw.quantity);
         let cells = need("cells", raw.cells);
         let judge = match raw.judge {
@@ -90,6 +94,7 @@ impl Check {
                 quantity: quantity?,
                 cells: cells?,
                 to: need("to", raw.to)?,
+                to_quantity: raw.to_quantity,
             },
             Kind::Level => Judge::Level {
                 quantity: quantity?,

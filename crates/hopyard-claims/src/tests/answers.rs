@@ -179,6 +179,34 @@ fn all_plans_of_the_reports_answer_most_of_them() {
     assert_eq!(with(Answered::Partly).len(), 10);
 }
 
+/// Questions about more CPUs than there are say so with what else is missing, whether their plans were run or not.
+#[test]
+fn questions_about_more_cpus_say_so() {
+    let names = ["NS-Q3".to_owned(), "NS-Q5".to_owned()];
+    let chosen = choose_questions(reports().unwrap(), &names).unwrap();
+    let of = |cpus: u32| {
+        let mut run = made(&[("veth", 1e9), ("bridge-nf", 1e9)], 10, 0.001);
+        run.header.plan = "namespace-switching-2014".to_owned();
+        run.header.environment.cpus = cpus;
+        run.header.left_out = vec![("ovs-internal".to_owned(), "no module".to_owned())];
+        let mut document = answers(&chosen, &of_runs(vec![run]));
+        document.reports.remove(0).questions
+    };
+    for question in of(2) {
+        assert_eq!(question.answered, Answered::Open, "{question:?}");
+        assert_eq!(
+            question.answer,
+            "Missing: it is about 4 CPUs or more, and this machine has 2; ovs-internal: no module.",
+            "{}",
+            question.id
+        );
+    }
+    for question in of(4) {
+        let words = "ovs-internal: no module. Missing: plan namespace-switching-2014-placement was not run.";
+        assert!(question.answer.contains(words), "{}", question.answer);
+    }
+}
+
 #[test]
 fn questions_read_well() {
     let run = made(&[("veth", 1e9), ("bridge", 0.8e9)], 10, 0.001);

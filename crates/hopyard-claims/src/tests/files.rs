@@ -205,6 +205,10 @@ fn wrong_files_say_what_is_wrong() {
             &["`given` has no bound"][..],
         ),
         (
+            "[[claim.check]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nat_most = 1.0\nto_quantity = \"cost\"\n",
+            &["this judge takes no `to_quantity`: ratio does"][..],
+        ),
+        (
             "[[claim.check]]\njudge = \"corrected\"\nquantity = \"rate\"\ncells = {}\nto = [\"veth\"]\nat_most = 1.0\n",
             &["needs `less`"][..],
         ),
@@ -234,4 +238,19 @@ fn wrong_files_say_what_is_wrong() {
             assert!(error.contains(word), "{word}: {error}");
         }
     }
+}
+
+/// Nothing is measured of a plan if all that it is asked for is about more CPUs than there are.
+#[test]
+fn nothing_is_measured_of_what_takes_more_cpus() {
+    fn rules(ids: &[&str]) -> Vec<&'static Check> {
+        let claim = |id: &&str| choose(reports().unwrap(), &[(*id).to_owned()]).unwrap()[0].claim;
+        ids.iter().flat_map(|id| &claim(id).checks).collect()
+    }
+    let left_out = ["veth", "ovs-internal"].map(|path| (path.to_owned(), "no module".to_owned()));
+    let why = |ids: &[&str], cpus| demand::lacks_cpus(&rules(ids), &left_out, cpus);
+    let said = "it is about 4 CPUs or more, and this machine has 2; veth: no module";
+    assert_eq!(why(&["NS10", "NS12"], 2).as_deref(), Some(said));
+    assert_eq!(why(&["NS10", "NS12"], 4), None);
+    assert_eq!(why(&["NS10", "NS13"], 2), None, "NS13 is about any number");
 }

@@ -1,5 +1,7 @@
 //! What a profile beside a sample says.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::evidence::series;
 use crate::model::{ProfileWindow, Stack};
@@ -81,6 +83,44 @@ fn softirq_time_is_told_by_profiles_where_ticks_do_not_add_up() {
     m.cpu.closure = 1.0;
     let ticks = run_with(Outcome::Measured(Box::new(m)), &chains);
     assert_ne!(value(&ticks, "softirq_ratio").unwrap(), softirq);
+}
+
+/// ND5: functions of a bridge without netfilter are those of the bridge alone. Where calls are switched off, hooks are called and return
+/// at once, which a kernel without them does not do.
+#[test]
+fn a_base_may_be_measured_by_a_quantity_of_its_own() {
+    let mut run = hand_made(&["bridge-nf", "bridge"]);
+    for block in 0..10 {
+        for (cell, hooks) in [(0, 0.2), (1, 0.05)] {
+            let outcome = Outcome::Measured(Box::new(measured(25_000_000)));
+            push(&mut run, block, 0, cell, outcome);
+            let bridge = 0.1 * (1.0 + 0.001 * f64::from((block + cell as u32) % 3));
+            let shares = BTreeMap::from([
+                ("bridge share_ratio", bridge),
+                ("bridge+netfilter share_ratio", bridge + hooks),
+            ]);
+            run.profiles
+                .extend(super::sample::profile(&shares, block, cell));
+        }
+    }
+    let check = "judge = \"ratio\"\nquantity = \"share bridge+netfilter\"\ncells = { path = \"bridge-nf\" }\nto = [\"bridge\"]\nat_least = 2.5\n";
+    let of = |check: &str, verdict: ClaimVerdict, ratio: f64, what: &str| {
+        let claim = judged(check, run.clone());
+        assert_eq!(claim.verdict, verdict, "{claim:#?}");
+        let part = &claim.checks[0];
+        let value = part.points[0].measured.value;
+        assert!((value / ratio - 1.0).abs() < 0.01, "{value}, not {ratio}");
+        assert_eq!(part.what, what);
+    };
+    let words = "profile share of bridge+netfilter, bridge-nf / bridge";
+    of(check, ClaimVerdict::Fails, 2.0, words);
+    let own = format!("{check}to_quantity = \"share bridge\"\n");
+    let words =
+        "profile share of bridge+netfilter over profile share of bridge, bridge-nf / bridge";
+    of(&own, ClaimVerdict::Holds, 3.0, words);
+    let nd5 = choose(reports().unwrap(), &["ND5".to_owned()]).unwrap()[0].claim;
+    let base = nd5.checks[0].of_base().unwrap();
+    assert_eq!(*base, "share bridge".parse::<What>().unwrap());
 }
 
 /// Leaving a thing out is the authority on what it costs; a profile stands beside it (ND1, ND2).

@@ -145,7 +145,7 @@ const FUNCTIONS: [(&str, &str); 4] = [
     ("checksum", "csum_partial"),
 ];
 
-/// Samples of which these shares fell into subsystems; what more of them have went into the last one named.
+/// Samples of which these shares fell into subsystems: of several named together, what those before do not have went into the last.
 pub(super) fn profile(
     values: &BTreeMap<&str, f64>,
     block: u32,
@@ -165,25 +165,21 @@ pub(super) fn profile(
     }
     shares.sort_by_key(|(names, _)| names.len());
     shares.first()?;
-    let mut stacks = Vec::new();
-    let mut given = 0.0;
+    // The last one is the program itself.
+    let mut own = [0.0_f64; FUNCTIONS.len() + 1];
     for (names, share) in &shares {
-        let function = FUNCTIONS
-            .iter()
-            .position(|(name, _)| Some(name) == names.last());
+        let place = |name: &&str| FUNCTIONS.iter().position(|(known, _)| known == name);
+        let places: Vec<usize> = names.iter().map(|name| place(name).unwrap()).collect();
+        let have: f64 = places.iter().map(|place| own[*place]).sum();
         // What claims together ask for may not be: then the one of fewer subsystems counts.
-        let share = share.max(given);
-        stacks.push(Stack {
-            frames: vec![0, u32::try_from(function.unwrap()).unwrap() + 1],
-            samples: ((share - given) * 1e6) as u64,
-        });
-        given = share;
+        own[*places.last().unwrap()] += (share - have).max(0.0);
     }
+    let given: f64 = own.iter().sum();
     assert!(given < 1.0, "{shares:?}");
-    let user = u32::try_from(FUNCTIONS.len()).unwrap() + 1;
-    stacks.push(Stack {
-        frames: vec![0, user],
-        samples: ((1.0 - given) * 1e6) as u64,
+    own[FUNCTIONS.len()] = 1.0 - given;
+    let stacks = (1..).zip(own).map(|(function, share)| Stack {
+        frames: vec![0, function],
+        samples: (share * 1e6) as u64,
     });
     let functions = FUNCTIONS.iter().map(|(_, function)| *function);
     let frames = ["client"].into_iter().chain(functions).chain(["[user]"]);
@@ -197,6 +193,6 @@ pub(super) fn profile(
         elsewhere: 0,
         lost: 0,
         frames: frames.map(str::to_owned).collect(),
-        stacks,
+        stacks: stacks.collect(),
     })
 }

@@ -270,9 +270,11 @@ impl Made {
     /// What cells show of a point in the end; `None` of the shape of a curve.
     fn figure(&self, check: &Check, point: &Point) -> Option<f64> {
         let (what, _) = check.of_cells()?;
-        let mean = |cell: usize| self.shown[cell][&self.name(what, cell)].mean;
+        let mean_of = |what: &What, cell: usize| self.shown[cell][&self.name(what, cell)].mean;
+        let mean = |cell: usize| mean_of(what, cell);
+        let of_base = check.of_base().unwrap_or(what);
         let of_member = |member: &Vec<usize>| match (&check.judge, member.as_slice()) {
-            (Judge::Ratio { .. }, &[own, other]) => mean(own) / mean(other),
+            (Judge::Ratio { .. }, &[own, other]) => mean(own) / mean_of(of_base, other),
             (Judge::Share { .. }, &[with, without, base]) => {
                 (mean(with) - mean(without)) / (mean(with) - mean(base))
             }
@@ -322,7 +324,7 @@ impl Made {
         let mean = figure.mean;
         match (&check.judge, member) {
             (Judge::Ratio { to, .. }, &[own, other]) if to.len() == 1 => {
-                let mean = mean * self.known(what, other);
+                let mean = mean * self.known(check.of_base().unwrap_or(what), other);
                 self.set(what, own, Shown { mean, ..figure });
             }
             // Compared with several, it has to be the same for all of them.

@@ -208,3 +208,38 @@ fn a_deed_is_pass_or_fail() {
     assert_eq!(lacking.sentence, "X1 cannot be tested here: no tcx.");
     assert_eq!(with(None).verdict, ClaimVerdict::Untestable);
 }
+
+/// A figure without an interval says why: values that are not known, nothing to compare with, or too few blocks.
+#[test]
+fn a_figure_without_an_interval_says_why() {
+    let of = |quantity: &str, run: Run| {
+        let check = format!(
+            "judge = \"ratio\"\nquantity = \"{quantity}\"\ncells = {{ path = \"bridge\" }}\nto = [\"veth\"]\nat_most = 1.0\n"
+        );
+        let claim = judged(&check, run);
+        assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{claim:#?}");
+        claim.sentence
+    };
+    let both = |blocks| made(&[("veth", 1e9), ("bridge", 1e9)], blocks, 0.001);
+    // Each has softirq time in some blocks, and no block has that of both.
+    let mut apart = both(10);
+    for sample in &mut apart.samples {
+        if let Outcome::Measured(m) = &mut sample.outcome
+            && (sample.cell == 0) == (sample.block == 0)
+        {
+            m.cpu.closure = 0.9;
+        }
+    }
+    insta::assert_snapshot!(of("softirq_ratio", apart), @"X1 cannot be tested here: softirq time, bridge / veth: known in 0 of 10 blocks: the columns of /proc/stat do not add up, and the run took no profiles that would tell softirq time.");
+    for (quantity, blocks, words) in [
+        (
+            "send_error_ratio",
+            10,
+            "nothing of it was seen in 10 of 10 blocks of what it is compared with",
+        ),
+        ("rate", 1, "one block has it, and an interval takes two"),
+    ] {
+        let sentence = of(quantity, both(blocks));
+        assert!(sentence.contains(words), "{sentence}");
+    }
+}
