@@ -9,8 +9,8 @@ use crate::run::{self, Prepared};
 use crate::store::{self, End};
 use crate::units::ns;
 
-/// A block may take this many times its estimate on a slow machine. Without that, a plan that has just about what 8 blocks take ends
-/// with 7, and decides nothing.
+/// A block may take this many times its estimate, on a slow machine or where windows are taken again. Without that, a plan that has
+/// just about what 8 blocks take ends with 7, and decides nothing.
 const RESERVE: f64 = 1.25;
 
 /// A plan about to be run, or gone on with.
@@ -85,10 +85,13 @@ impl Next {
 
 /// Shares a time among plans. Each first gets the least that it takes to decide anything, with a reserve if there is enough for all with
 /// it, without one if there is enough without; the rest is shared by the number of claims that plans judge, and none gets more than it
-/// wants. If there is more time than all want, each gets more, because windows and turns that others disturbed are taken again.
+/// wants, or its least with the reserve. If there is more time than all want, each gets more, because windows and turns that others
+/// disturbed are taken again.
 #[must_use]
 pub fn shares(plans: &[Wants], time: Duration) -> Vec<Duration> {
-    let most: Vec<Duration> = plans.iter().map(|plan| plan.most).collect();
+    // Windows that are taken again take their time from a plan of a fixed number of blocks too.
+    let with_reserve = |plan: &Wants| plan.most.max(plan.least.mul_f64(RESERVE));
+    let most: Vec<Duration> = plans.iter().map(with_reserve).collect();
     let worth: Vec<u32> = plans.iter().map(|plan| plan.claims.max(1)).collect();
     let all: Duration = most.iter().sum();
     if all <= time {
@@ -101,7 +104,7 @@ pub fn shares(plans: &[Wants], time: Duration) -> Vec<Duration> {
     for reserve in [RESERVE, 1.0] {
         let least = plans
             .iter()
-            .map(|p| p.least.mul_f64(reserve).min(p.most))
+            .map(|plan| plan.least.mul_f64(reserve))
             .collect::<Vec<_>>();
         let Some(rest) = time.checked_sub(least.iter().sum()) else {
             continue;
@@ -176,8 +179,9 @@ mod tests {
         assert_eq!(of(&[(150, 300, 1), (200, 1000, 10)], 660), [207, 452]);
         // Enough for all without a reserve alone.
         assert_eq!(of(&[(150, 300, 1), (500, 1000, 10)], 661), [151, 510]);
-        // A reserve is never more than a plan wants.
-        assert_eq!(of(&[(100, 100, 1), (200, 1000, 1)], 400), [100, 300]);
+        // A plan that wants its least alone has the reserve too, and no more.
+        assert_eq!(of(&[(100, 100, 1), (200, 1000, 1)], 400), [125, 275]);
+        assert_eq!(of(&[(100, 100, 9), (200, 1000, 1)], 1000), [125, 875]);
         // Not enough for all.
         assert_eq!(of(&[(150, 300, 1), (600, 1000, 10)], 660), [60, 600]);
     }
