@@ -116,17 +116,20 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 #[derive(Debug)]
 pub(crate) struct Lock {
     _held: Flock<File>,
+    /// Are there switches, for which the file stays?
+    keeps_file: bool,
 }
 
-/// The lock's file, there while somebody holds or awaits it. It is not in the BPF file system, which comes
+/// The lock's file, there as long as there are switches, and while somebody holds or awaits it. It is not in the BPF file system, which comes
 /// and goes under the lock.
 const LOCK: &str = "/run/hopyard-switch.lock";
 
 impl Lock {
     /// Waits for the lock, then makes [`HOME`] where it is missing.
     pub(crate) fn making_home() -> Result<Self> {
-        let lock = Self::wait()?;
+        let mut lock = Self::wait()?;
         prepare()?;
+        lock.keeps_file = true;
         sweep()?;
         Ok(lock)
     }
@@ -138,11 +141,12 @@ impl Lock {
         if !is_home_there()? && !is_there(Path::new(LOCK))? {
             return Ok(None);
         }
-        let lock = Self::wait()?;
+        let mut lock = Self::wait()?;
         // Whoever held it may have removed the last switch. Nobody but root could put anything else there meanwhile.
         if !is_directory(Path::new(HOME)) {
             return Ok(None);
         }
+        lock.keeps_file = true;
         sweep()?;
         Ok(Some(lock))
     }
@@ -162,22 +166,28 @@ impl Lock {
                 .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
             // Whoever held it before has removed its file, and another one may stand there now.
             if stands_at(&lock, path) {
-                return Ok(Self { _held: lock });
+                return Ok(Self {
+                    _held: lock,
+                    keeps_file: false,
+                });
             }
         }
     }
 }
 
 impl Drop for Lock {
-    /// Best effort: what is still in use stays, and does no harm.
+    /// Best effort: what is still in use stays, and does no harm. The file stays as long as there are switches: those who wait
+    /// for it would all wake up to find it gone, and wait again for the next one.
     fn drop(&mut self) {
         let home = Path::new(HOME);
         let gone = is_gone(home) && home.parent().is_some_and(is_gone);
         if gone && is_ours() && is_empty() {
             let _ = umount(BPFFS);
         }
-        // Still under the lock, so that whoever waits for it finds out.
-        let _ = owned::remove_file(Path::new(LOCK));
+        if gone || !self.keeps_file {
+            // Still under the lock, so that whoever waits for it finds out.
+            let _ = owned::remove_file(Path::new(LOCK));
+        }
     }
 }
 
