@@ -5,7 +5,7 @@ mod stage;
 use std::path::{Path, PathBuf};
 
 use aya::maps::lpm_trie::{Key, LpmTrie};
-use aya::maps::{Array, DevMapHash, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 
 use crate::error::{Error, Result};
 use crate::layout::{
@@ -50,7 +50,7 @@ pub(crate) struct State {
     prefixes: LpmTrie<MapData, PrefixKey, u32>,
     paid: Array<MapData, u64>,
     rates: Array<MapData, Limits>,
-    devices: DevMapHash<MapData>,
+    devices: HashMap<MapData, u32, Device>,
     holdings: HashMap<MapData, HoldingKey, Holding>,
     counters: PerCpuArray<MapData, Counters>,
     hosts: HashMap<MapData, u64, u32>,
@@ -76,6 +76,18 @@ where
     T::try_from(map).map_err(Error::bpf(what))
 }
 
+/// What the kernel keeps of a device in a map of devices (`struct bpf_devmap_val`): its index, and that of a program; 0: none.
+type Device = [u32; 2];
+
+/// As a map of devices the library opens it only after it has tried out what the kernel can do, by loading programs, for half a
+/// millisecond.
+fn devices(directory: &Path) -> Result<HashMap<MapData, u32, Device>> {
+    let path = directory.join("devices");
+    let what = format!("open the map {}", path.display());
+    let map = MapData::from_pin(&path).map_err(Error::bpf(what.clone()))?;
+    HashMap::try_from(Map::HashMap(map)).map_err(Error::bpf(what))
+}
+
 /// The settings of the switch in a directory.
 pub(crate) fn config_of(directory: &Path) -> Result<Config> {
     read_config(&pinned(directory, CONFIG)?)
@@ -98,7 +110,7 @@ impl State {
             prefixes: pinned(directory, "prefixes")?,
             paid: pinned(directory, "paid")?,
             rates: pinned(directory, "rates")?,
-            devices: pinned(directory, "devices")?,
+            devices: devices(directory)?,
             holdings: pinned(directory, "holdings")?,
             counters: pinned(directory, "counters")?,
             hosts: pinned(directory, "hosts")?,
@@ -207,7 +219,7 @@ impl State {
     pub(crate) fn tie(&mut self, slot: u32, ifindex: u32) -> Result<()> {
         let what = format!("write the device of port record {slot}");
         self.devices
-            .insert(slot, ifindex, None, 0)
+            .insert(slot, [ifindex, 0], 0)
             .map_err(Error::bpf(what))
     }
 
@@ -215,7 +227,7 @@ impl State {
     pub(crate) fn untie(&mut self, slot: u32) -> Result<()> {
         if self.is_tied(slot)? {
             let what = format!("remove the device of port record {slot}");
-            self.devices.remove(slot).map_err(Error::bpf(what))?;
+            self.devices.remove(&slot).map_err(Error::bpf(what))?;
         }
         Ok(())
     }
@@ -223,7 +235,7 @@ impl State {
     /// Is the port of a slot whole? Not while it is made or removed, and not once its device is gone or in
     /// another namespace.
     pub(crate) fn is_tied(&self, slot: u32) -> Result<bool> {
-        match self.devices.get(slot, 0) {
+        match self.devices.get(&slot, 0) {
             Ok(_) => Ok(true),
             Err(MapError::KeyNotFound) => Ok(false),
             Err(error) => Err(Error::bpf(format!("read the device of port record {slot}"))(error)),
