@@ -85,7 +85,7 @@ impl Ready {
         let what = format!("add port `{}` to switch `{name}`", new.device);
         let here = switch.here(&what)?;
         let host = switch.ask_for_host(&here)?;
-        let mut found = Found::look(&what, &here, new.device)?;
+        let mut found = Found::of(&here, here.fit_device(&what, new.device)?)?;
         let program = programs::identity(&switch.directory, Hook::Port)?;
         let place = Place {
             hooks: Hooks::Clsact,

@@ -11,6 +11,8 @@ use crate::layout::{
 };
 use crate::switch::Switch;
 
+/// The index of each namespace's loopback device (`LOOPBACK_IFINDEX`).
+const LOOPBACK: u32 = 1;
 /// Devices above each other that are looked through; more stand nowhere.
 const DEEPEST: usize = 8;
 
@@ -240,6 +242,10 @@ fn vlan_of(
     mut device: u32,
     is_port: &dyn Fn(u32) -> bool,
 ) -> Option<u16> {
+    // Every namespace has addresses of its loopback device, which is no uplink's.
+    if device == LOOPBACK {
+        return None;
+    }
     let mut vlan = None;
     for _ in 0..DEEPEST {
         if device == uplink.index || Some(device) == uplink.master {

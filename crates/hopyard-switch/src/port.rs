@@ -282,7 +282,11 @@ pub(crate) struct Found {
 impl Found {
     /// The device, which is in no switch and can be in one.
     pub(crate) fn look(what: &str, here: &Here, device: &str) -> Result<Self> {
-        let link = here.free_device(what, device)?;
+        Self::of(here, here.free_device(what, device)?)
+    }
+
+    /// A device of which that is known.
+    pub(crate) fn of(here: &Here, link: Link) -> Result<Self> {
         let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
         Ok(Self {
             link,
