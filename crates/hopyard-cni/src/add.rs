@@ -207,6 +207,9 @@ impl Plan<'_> {
             mtu: self.found.mtu,
             ..NewLink::new(&self.device, kind)
         })?;
+        // As early as it can be: the kernel gives it the port's program without waiting once all packets that were under way then
+        // have passed (`mini_qdisc_pair_swap`). Otherwise it waits with its network configuration locked.
+        self.here.add_clsact(&self.device)?;
         // The host's end has no part in IPv6: nothing that it says is for the container.
         let quiet = format!("net/ipv6/conf/{}/disable_ipv6", self.device);
         match self.here.set_sysctl(&quiet, "1") {
