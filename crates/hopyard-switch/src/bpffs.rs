@@ -87,7 +87,7 @@ fn prepare() -> Result<()> {
 }
 
 /// Is [`HOME`] there? It must be root's alone then: what is below it is loaded, and removed, as root.
-fn is_home_there() -> Result<bool> {
+pub(crate) fn is_home_there() -> Result<bool> {
     let home = Path::new(HOME);
     match owned::check_directory(home) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -194,7 +194,9 @@ impl Drop for Lock {
 /// Unmounts what was mounted for switches and is used no more.
 pub(crate) fn tidy() {
     // Best effort: the next one who takes the lock does it.
-    drop(Lock::wait());
+    if let Ok(mut lock) = Lock::wait() {
+        lock.keeps_file = is_directory(Path::new(HOME));
+    }
 }
 
 /// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead. A

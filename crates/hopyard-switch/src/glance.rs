@@ -38,7 +38,7 @@ pub struct Room {
 pub struct Port {
     /// The Ethernet addresses that are its, the guest's own among them.
     pub macs: Vec<Mac>,
-    /// The IP addresses that it is held to; none: any.
+    /// The IP addresses that it is held to; none: any, or none until it gets some ([`NewPort::ips_follow`](crate::NewPort)).
     pub ips: Vec<IpAddr>,
     /// Its VLAN; `None`: untagged.
     pub vlan: Option<u16>,
@@ -150,8 +150,8 @@ pub(crate) fn of_whole<T>(name: &str, look: impl FnOnce(&Path) -> Result<T>) -> 
         look(&directory).map(Some)
     };
     match found() {
-        // Somebody removed it meanwhile.
-        Err(_) if !is_directory(&directory) => Ok(None),
+        // Somebody removed it meanwhile, or is about to: the settings go first.
+        Err(_) if matches!(stage(&directory), Ok(Stage::Unfinished)) => Ok(None),
         found => found,
     }
 }

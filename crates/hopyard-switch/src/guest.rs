@@ -1,8 +1,8 @@
-//! What programs ask that attach a guest and end: one lock, and no look at ports that are no concern of theirs.
+//! What programs ask that attach a guest and end: nobody waits for them longer than it takes to write the tables.
 
 use std::net::IpAddr;
 
-use crate::bpffs::{Lock, check_name};
+use crate::bpffs::{Lock, check_name, is_home_there};
 use crate::error::{Error, Result};
 use crate::glance::of_whole;
 use crate::here::Here;
@@ -19,16 +19,21 @@ impl Switch {
     /// [`Switch::add_port`] do. Its program becomes a classifier of the device ([`NewPort::classifier`]).
     ///
     /// What waits for the kernel's network configuration comes before the lock: of many who add guests at once none keeps the
-    /// others waiting meanwhile.
+    /// others waiting meanwhile. Who is killed before the lock leaves a program that drops what the device sends, and goes with it.
     ///
     /// # Errors
-    /// Theirs.
+    /// Theirs. That the device is in another switch is not found here.
     pub fn add_port_to(name: &str, new: &NewPort<'_>) -> Result<()> {
         let new = NewPort {
             classifier: true,
             ..new.clone()
         };
-        let mut ready = Ready::make(name, &new)?;
+        let Ok(mut ready) = Ready::make(name, &new) else {
+            // Somebody removed the switch meanwhile, or the device is none for it: under the lock it shows which.
+            let lock = Self::locked(name)?;
+            let (mut switch, lock) = lock.ok_or_else(|| no_switch(name))?;
+            return switch.add_under(&lock, std::slice::from_ref(&new));
+        };
         let added = ready.add(name, &new);
         if added.is_err() {
             // The first problem is the one to report.
@@ -80,12 +85,22 @@ struct Ready {
 }
 
 impl Ready {
+    /// Changes nothing but the device, and that last.
     fn make(name: &str, new: &NewPort<'_>) -> Result<Self> {
+        // Before anything there is loaded.
+        if !is_home_there()? {
+            return Err(no_switch(name));
+        }
         let switch = Switch::as_it_is(name)?.ok_or_else(|| no_switch(name))?;
         let what = format!("add port `{}` to switch `{name}`", new.device);
         let here = switch.here(&what)?;
         let host = switch.ask_for_host(&here)?;
-        let mut found = Found::of(&here, here.fit_device(&what, new.device)?)?;
+        let link = here.fit_device(&what, new.device)?;
+        let is_uplink = switch.state.config()?.uplink == link.index;
+        if is_uplink || switch.state.slot_of(link.index).is_some() {
+            return Err(Error::invalid(what, "the device is in the switch already"));
+        }
+        let mut found = Found::of(&here, link)?;
         let program = programs::identity(&switch.directory, Hook::Port)?;
         let place = Place {
             hooks: Hooks::Clsact,

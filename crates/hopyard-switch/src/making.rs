@@ -3,7 +3,8 @@
 //! The order of the steps is what makes them safe to interrupt. A record is marked busy before
 //! anything refers to it, and tied to its device after everything does; whoever opens a switch takes away
 //! what is not tied, and whoever gets the lock the switches that are unfinished. The kernel detaches a link that was
-//! never pinned when its maker dies; a classifier stays, and whoever takes its record away detaches it.
+//! never pinned when its maker dies; a classifier stays, and whoever takes its record away detaches it
+//! (one of [`Switch::add_port_to`] that has no record yet drops everything, and goes with the device).
 
 use std::path::Path;
 

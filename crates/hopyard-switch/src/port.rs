@@ -34,7 +34,7 @@ pub struct NewPort<'a> {
     pub device: &'a str,
     /// The guest's addresses; the first is its own. None: read from the other end of the pair.
     pub macs: Vec<Mac>,
-    /// The IP addresses that the guest may use; none: any.
+    /// The IP addresses that the guest may use; none: any, unless `ips_follow`.
     pub ips: Vec<IpAddr>,
     /// Does it get its addresses later, by [`Switch::add_addresses`]? Until then it may use none but those in `ips`.
     pub ips_follow: bool,
@@ -242,7 +242,7 @@ impl Switch {
             .map_err(Error::bpf(format!("write the address {ip}")))
     }
 
-    /// Gives a port addresses that it has not yet.
+    /// Gives a port addresses that it has not yet. Interrupted, it may have some of them; they go with it.
     pub(crate) fn add_addresses_under(
         &mut self,
         _lock: &Lock,

@@ -71,7 +71,7 @@ pub struct ShownPort {
     pub device: String,
     /// The Ethernet addresses that are its; the guest's own first.
     pub macs: Vec<Mac>,
-    /// The IP addresses that it is held to; none: any.
+    /// The IP addresses that it is held to; none: any, or none until it gets some ([`NewPort::ips_follow`](crate::NewPort)).
     pub ips: Vec<IpAddr>,
     /// The IP prefixes that it may use.
     pub prefixes: Vec<Prefix>,

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use hopyard_switch::{Error, NewSwitch, Switch};
+use hopyard_switch::{Error, NewPort, NewSwitch, Switch};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
@@ -68,6 +68,14 @@ fn create(name: &str) -> Result<Switch, Error> {
     })
 }
 
+fn add_port() -> Result<(), Error> {
+    let port = NewPort {
+        device: "lo",
+        ..NewPort::default()
+    };
+    Switch::add_port_to("x", &port)
+}
+
 /// Everything that a user of the crate may do first, with what it says.
 fn first_steps() -> Vec<(&'static str, Option<Error>)> {
     vec![
@@ -76,6 +84,7 @@ fn first_steps() -> Vec<(&'static str, Option<Error>)> {
         ("remove", Switch::remove("x").err()),
         ("discard", Switch::discard("x").err()),
         ("create", create("y").err()),
+        ("add a port", add_port().err()),
     ]
 }
 
