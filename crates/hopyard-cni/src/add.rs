@@ -136,16 +136,25 @@ impl Plan<'_> {
     /// away if the other one fails.
     fn connect_while_asking(&self, record: &Record) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let (given, link) = thread::scope(|scope| {
-            let given = scope.spawn(|| self.addresses(record));
-            let link = self.connect(is_held);
-            let given = given.join();
-            (given.unwrap_or_else(|panic| resume_unwind(panic)), link)
-        });
+        let known = self.given.map(Addresses::all);
+        let connect = || self.connect(known.as_deref().unwrap_or_default(), is_held);
+        let (given, link) = if self.found.glance.is_some() {
+            thread::scope(|scope| {
+                let given = scope.spawn(|| self.addresses(record));
+                let link = connect();
+                let given = given.join();
+                (given.unwrap_or_else(|panic| resume_unwind(panic)), link)
+            })
+        } else {
+            // No switch is made for a container that gets no addresses.
+            (Ok(self.addresses(record)?), connect())
+        };
         let (addresses, link) = (given?, link?);
         if is_held {
             let ips = addresses.all();
-            switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
+            if known.is_none() {
+                switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
+            }
             if ips.iter().any(IpAddr::is_ipv6) {
                 container::welcome_ipv6(&self.inside, &self.call.ifname)?;
             }
@@ -153,10 +162,10 @@ impl Plan<'_> {
         Ok((link, addresses))
     }
 
-    fn connect(&self, is_held: bool) -> Result<Link> {
+    fn connect(&self, ips: &[IpAddr], is_held: bool) -> Result<Link> {
         let link = self.make_device()?;
         container::prepare(&self.inside, &self.call.ifname, is_held)?;
-        self.add_port(&[], is_held)?;
+        self.add_port(if is_held { ips } else { &[] }, is_held)?;
         Ok(link)
     }
 
@@ -232,8 +241,7 @@ impl Plan<'_> {
             ..NewPort::default()
         };
         switch::add_port(&self.conf, &port)?;
-        // Not before: to give a device that is up a clsact, the kernel lets all packets under way pass by, with its network
-        // configuration locked (`dev_deactivate` in `qdisc_graft`), and every other ADD waits.
+        // Not before: without its program the device would hand what the container sends to the host's own stack.
         Ok(self.here.set_up(&self.device)?)
     }
 }
