@@ -32,7 +32,7 @@ impl Figure {
     pub(super) fn interval(&self, confidence: f64) -> Option<Estimate> {
         match self {
             Self::Ratio { a, b } if a.iter().chain(b).any(|v| *v <= 0.0) => {
-                stats::ratio_of_sums(a, b, confidence)
+                ratio_of_sums(a, b, confidence)
             }
             Self::Ratio { a, b } => stats::paired_ratio(a, b, confidence),
             Self::Known(estimate) => estimate.at(confidence),
@@ -59,7 +59,7 @@ impl Figure {
             Self::Ratio { a, b } => (a.len(), nothing_seen(a, b)),
             Self::OfSums { sides, .. } => (
                 sides.first().map_or(0, Vec::len),
-                "there is nothing that it could be a share of".to_owned(),
+                "there is nothing to compare it with".to_owned(),
             ),
             Self::Level(values) | Self::Windows { values, .. } | Self::AtLeast { values, .. } => {
                 (values.len(), "it is no number".to_owned())
@@ -113,15 +113,35 @@ impl Figure {
     }
 }
 
-/// In how many blocks nothing was seen of a ratio's two sides: a ratio to nothing is none.
+/// Σa / Σb over blocks with its jackknife on the log scale, as [`stats::ratio_of_sums`], where either side may be 0 in some: a window in which
+/// none of a few samples fell on something has a count like any other. `None` if a sum is 0 once a block is left out.
+fn ratio_of_sums(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
+    let ln_sum = |side: &[f64], out: Option<usize>| {
+        let kept = side.iter().enumerate().filter(|(at, _)| Some(*at) != out);
+        let sum: f64 = kept.map(|(_, value)| value).sum();
+        (sum > 0.0).then(|| sum.ln())
+    };
+    let log = stats::jackknife(a.len(), confidence, |out| {
+        Some(ln_sum(a, out)? - ln_sum(b, out)?)
+    })?;
+    let (value, low, high) = (log.value.exp(), log.low.exp(), log.high.exp());
+    high.is_finite().then_some(Estimate {
+        value,
+        low,
+        high,
+        ..log
+    })
+}
+
+/// In how many blocks nothing was seen of a ratio's two sides. It takes both in two blocks at least.
 fn nothing_seen(a: &[f64], b: &[f64]) -> String {
     let none = |side: &[f64]| side.iter().filter(|value| **value <= 0.0).count();
-    let all = a.len();
-    match (none(a), none(b)) {
-        (own, 0) => format!("nothing of it was seen in {own} of {all} blocks"),
-        (_, base) => {
+    let (own, base, all) = (none(a), none(b), a.len());
+    match base >= own {
+        true => {
             format!("nothing of it was seen in {base} of {all} blocks of what it is compared with")
         }
+        false => format!("nothing of it was seen in {own} of {all} blocks"),
     }
 }
 

@@ -167,15 +167,15 @@ fn smallest_effect(figure: &Figure, bounds: Bounds, confidence: f64) -> Option<f
         Some((relative, values.len()))
     };
     let (relative, blocks) = match figure {
-        Figure::Ratio { a, b } => {
+        Figure::Ratio { a, b } if a.iter().chain(b).all(|value| *value > 0.0) => {
             let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
             of_values(&ratios)?
         }
         Figure::Level(values) => of_values(values)?,
         // Of none there are no shares, of a lower bound no bound is near, and what is not known has no spread.
         Figure::Windows { .. } | Figure::AtLeast { .. } | Figure::Unknown(_) => return None,
-        // No block has a value of its own: its interval tells.
-        Figure::OfSums { .. } | Figure::Known(_) => {
+        // Not every block has a value of its own: its interval tells.
+        Figure::Ratio { .. } | Figure::OfSums { .. } | Figure::Known(_) => {
             let estimate = figure.interval(confidence)?;
             let spread = estimate.standard_error()? * (estimate.n as f64).sqrt();
             (spread / bounds.nearest(estimate.value)?.abs(), estimate.n)

@@ -134,3 +134,25 @@ fn what_leaving_out_takes_off_is_judged_and_a_profile_is_beside_it() {
         assert!(matches!(beside, What::CostShare(_)), "{id}: {beside:?}");
     }
 }
+
+/// A window of the base without a sample counts as any other: the ratio is that of the sums.
+#[test]
+fn a_window_of_the_base_without_a_sample_counts() {
+    let mut run = hand_made(&["bridge", "direct"]);
+    for block in 0..10 {
+        for cell in [0, 1] {
+            let outcome = Outcome::Measured(Box::new(measured(25_000_000)));
+            push(&mut run, block, 0, cell, outcome);
+            let share = if (cell, block) == (1, 0) { 0.0 } else { 0.1 };
+            let shares = BTreeMap::from([("bridge share_ratio", share)]);
+            run.profiles
+                .extend(super::sample::profile(&shares, block, cell));
+        }
+    }
+    let check = "judge = \"ratio\"\nquantity = \"share bridge\"\ncells = { path = \"bridge\" }\nto = [\"direct\"]\nat_least = 1.0\n";
+    let claim = judged(check, run);
+    assert_eq!(claim.verdict, ClaimVerdict::Undecided, "{claim:#?}");
+    let value = claim.checks[0].points[0].measured.value;
+    assert!((value - 10.0 / 9.0).abs() < 1e-4, "{value}");
+    assert!(claim.checks[0].smallest_effect.is_some());
+}

@@ -120,6 +120,12 @@ const SLIPS: &[Slip] = &[
     slip("points.py", "check.get(\"mean_over\", [])", "[]", MQ),
     slip(
         "points.py",
+        "check.get(\"to_quantity\", quantity)",
+        "quantity",
+        ND,
+    ),
+    slip(
+        "points.py",
         "math.exp(math.fsum(map(math.log, values)) / len(values))",
         "sum(values) / len(values)",
         MQ,
@@ -222,10 +228,10 @@ fn with_slip(slip: &Slip, home: &Path) -> PathBuf {
 }
 
 /// Worlds in which a slip shows, each at least in one of them.
-const WORLDS_FOR_SLIPS: u64 = 8;
+const WORLDS_FOR_SLIPS: u64 = 16;
 
 #[test]
-#[ignore = "takes half a minute: `cargo test -p hopyard-claims --lib -- --ignored a_slip_of_one_judge`"]
+#[ignore = "takes a minute: `cargo test -p hopyard-claims --lib -- --ignored a_slip_of_one_judge`"]
 fn a_slip_of_one_judge_shows() {
     if !has_python() {
         return;
