@@ -81,7 +81,7 @@ def ratio(own, base, confidence):
         sums = [sum(side[i] for i in blocks) for side in (own, base)]
         return math.log(sums[0] / sums[1]) if min(sums) > 0 else None
 
-    return exp(jackknife(len(own), of_sums, confidence))
+    return exp(jackknife(len(own), of_sums, confidence)) if min(base) >= 0 else None
 
 
 def widened(interval, known_at, confidence):

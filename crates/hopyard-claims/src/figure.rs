@@ -32,7 +32,7 @@ impl Figure {
     pub(super) fn interval(&self, confidence: f64) -> Option<Estimate> {
         match self {
             Self::Ratio { a, b } if a.iter().chain(b).any(|v| *v <= 0.0) => {
-                ratio_of_sums(a, b, confidence)
+                stats::ratio_of_sums(a, b, confidence)
             }
             Self::Ratio { a, b } => stats::paired_ratio(a, b, confidence),
             Self::Known(estimate) => estimate.at(confidence),
@@ -111,26 +111,6 @@ impl Figure {
             },
         }
     }
-}
-
-/// Σa / Σb over blocks with its jackknife on the log scale, as [`stats::ratio_of_sums`], where either side may be 0 in some: a window in which
-/// none of a few samples fell on something has a count like any other. `None` if a sum is 0 once a block is left out.
-fn ratio_of_sums(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
-    let ln_sum = |side: &[f64], out: Option<usize>| {
-        let kept = side.iter().enumerate().filter(|(at, _)| Some(*at) != out);
-        let sum: f64 = kept.map(|(_, value)| value).sum();
-        (sum > 0.0).then(|| sum.ln())
-    };
-    let log = stats::jackknife(a.len(), confidence, |out| {
-        Some(ln_sum(a, out)? - ln_sum(b, out)?)
-    })?;
-    let (value, low, high) = (log.value.exp(), log.low.exp(), log.high.exp());
-    high.is_finite().then_some(Estimate {
-        value,
-        low,
-        high,
-        ..log
-    })
 }
 
 /// In how many blocks nothing was seen of a ratio's two sides. It takes both in two blocks at least.

@@ -6,8 +6,8 @@ use super::interval::exp_student;
 use super::moments::{log_ratios, sd};
 
 /// Σ num / Σ den over blocks, with an interval: the service demand if `num` is CPU time and `den` the units of work of
-/// the same block. `None` unless there are at least 2 blocks, every `den` is above 0, and the sum of `num` stays above
-/// 0 whichever block is left out (single blocks may be below 0 after a baseline was subtracted).
+/// the same block. `None` unless there are at least 2 blocks, no `den` is below 0, and both sums stay above 0 whichever
+/// block is left out (a single `num` may be below 0 after a baseline was subtracted, and a single `den` may be 0).
 ///
 /// The ratio of sums weighs blocks by the work done; the mean of the blocks' ratios does not. Its interval is the
 /// jackknife on the log scale with t at n − 1 degrees of freedom (Tukey 1958; Miller 1974, "The jackknife: a review").
@@ -18,7 +18,7 @@ use super::moments::{log_ratios, sd};
 pub fn ratio_of_sums(num: &[f64], den: &[f64], confidence: f64) -> Option<Estimate> {
     let alpha = alpha(confidence)?;
     let n = num.len();
-    if n < 2 || n != den.len() || den.iter().any(|d| d.is_nan() || *d <= 0.0) {
+    if n < 2 || n != den.len() || den.iter().any(|d| d.is_nan() || *d < 0.0) {
         return None;
     }
     let whole = ln_positive(num.iter().sum())? - ln_positive(den.iter().sum())?;
