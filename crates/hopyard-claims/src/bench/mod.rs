@@ -11,6 +11,7 @@ mod steps;
 mod taps;
 mod threads;
 mod tunnel;
+mod udp;
 mod untouched;
 mod vhost;
 

@@ -7,7 +7,7 @@ use hopyard_net::Handle;
 use hopyard_tap::switch::{Choice, NewPort, NewSwitch, QueueCount, Switch};
 
 use super::site::{space, v4};
-use super::{FunctionalCheck, Result, socket};
+use super::{FunctionalCheck, Result, socket, udp};
 
 const TAP: &str = "tap0";
 const PORT: u16 = 9000;
@@ -43,24 +43,10 @@ impl Joined {
         }
         let mac = ends[1].link(TAP)?.mac.unwrap_or_default();
         ends[0].add_neighbour(TAP, v4(0, 2), mac)?;
-        let bind = |end: &Handle, host: u8, port: u16| {
-            let bound = end.ns().run(|| UdpSocket::bind((v4(0, host), port)))?;
-            bound.map_err(socket("open a UDP socket in a namespace"))
-        };
-        let receiver = bind(&ends[1], 2, PORT)?;
-        receiver
-            .set_read_timeout(Some(SOON))
-            .map_err(socket("set how long a socket waits"))?;
-        let sender = |_| {
-            let sender = bind(&ends[0], 1, 0)?;
-            sender
-                .connect((v4(0, 2), PORT))
-                .map_err(socket("connect a UDP socket"))?;
-            Ok(sender)
-        };
+        let sender = |_| udp::sender(&ends[0], (v4(0, 2), PORT));
         Ok(Self {
             senders: (0..FLOWS).map(sender).collect::<Result<_>>()?,
-            receiver,
+            receiver: udp::receiver(&ends[1], PORT, SOON)?,
             switch,
         })
     }

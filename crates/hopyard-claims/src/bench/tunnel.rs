@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::site::{cable, space};
 use super::taps::{multi, side_by_side};
-use super::{FunctionalCheck, Result, Timed, socket};
+use super::{FunctionalCheck, Result, Timed, socket, udp};
 
 /// Inside the tunnel.
 const INSIDE: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];
@@ -58,23 +58,8 @@ impl Tunnel {
         }
         let [one, other] = handles;
         let sides = [Side::new(one, 0, device)?, Side::new(other, 1, device)?];
-        let bind = |handle: &Handle, port: u16| {
-            let bound = handle
-                .ns()
-                .run(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)))?;
-            bound.map_err(socket("open a UDP socket in a namespace"))
-        };
-        let receiver = bind(&sides[1].handle, PORT)?;
-        receiver
-            .set_read_timeout(Some(ASK))
-            .map_err(socket("set how long a socket waits"))?;
-        let sender = |_| {
-            let sender = bind(&sides[0].handle, 0)?;
-            sender
-                .connect((INSIDE[1], PORT))
-                .map_err(socket("connect a UDP socket"))?;
-            Ok(sender)
-        };
+        let receiver = udp::receiver(&sides[1].handle, PORT, ASK)?;
+        let sender = |_| udp::sender(&sides[0].handle, (INSIDE[1].into(), PORT));
         Ok(Self {
             senders: (0..FLOWS).map(sender).collect::<Result<_>>()?,
             receiver,
