@@ -136,7 +136,7 @@ impl Plan<'_> {
     /// away if the other one fails.
     fn connect_while_asking(&self, record: &Record) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let known = self.given.map(Addresses::all);
+        let known = self.given.filter(|_| is_held).map(Addresses::all);
         let connect = || self.connect(known.as_deref().unwrap_or_default(), is_held);
         let (given, link) = if self.found.glance.is_some() {
             thread::scope(|scope| {
@@ -165,7 +165,7 @@ impl Plan<'_> {
     fn connect(&self, ips: &[IpAddr], is_held: bool) -> Result<Link> {
         let link = self.make_device()?;
         container::prepare(&self.inside, &self.call.ifname, is_held)?;
-        self.add_port(if is_held { ips } else { &[] }, is_held)?;
+        self.add_port(ips, is_held)?;
         Ok(link)
     }
 
@@ -216,8 +216,8 @@ impl Plan<'_> {
             mtu: self.found.mtu,
             ..NewLink::new(&self.device, kind)
         })?;
-        // As early as it can be: the kernel gives it the port's program without waiting once all packets that were under way then
-        // have passed (`mini_qdisc_pair_swap`). Otherwise it waits with its network configuration locked.
+        // First of all. To attach the port's program later, the kernel waits with RTNL locked until the packets that were under way
+        // when the clsact was made have passed (`mini_qdisc_pair_swap`): the earlier it is made, the fewer are left.
         self.here.add_clsact(&self.device)?;
         // The host's end has no part in IPv6: nothing that it says is for the container.
         let quiet = format!("net/ipv6/conf/{}/disable_ipv6", self.device);

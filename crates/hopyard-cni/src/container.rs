@@ -28,8 +28,8 @@ pub(crate) fn open(here: &Handle, netns: &Path) -> Result<Handle> {
 /// Sets what has to be set before the device is up.
 ///
 /// A port that `is_held` to its addresses must not choose others: no addresses from router advertisements, and none of the
-/// link but that made from its Ethernet address, which the switch lets pass. It takes no routes from them either, until
-/// [`welcome_ipv6`].
+/// link but that made from its Ethernet address, which the switch lets pass. Nor does it take routes from router
+/// advertisements, until [`welcome_ipv6`].
 pub(crate) fn prepare(inside: &Handle, ifname: &str, is_held: bool) -> Result<()> {
     let mut settings = Vec::new();
     if is_held {
@@ -57,7 +57,7 @@ pub(crate) fn prepare(inside: &Handle, ifname: &str, is_held: bool) -> Result<()
         .try_for_each(unless_missing)
 }
 
-/// Has a device that was prepared as one of a held port take part in IPv6: it has addresses of it.
+/// Turns IPv6 on, and takes routes from router advertisements as usual: for a held port that got IPv6 addresses.
 pub(crate) fn welcome_ipv6(inside: &Handle, ifname: &str) -> Result<()> {
     let of = |device: &str, name: &str| format!("net/ipv6/conf/{device}/{name}");
     // What a new device begins with (`ipv6_add_dev`).

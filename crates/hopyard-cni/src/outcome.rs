@@ -97,7 +97,7 @@ impl Addresses {
         })
     }
 
-    /// The addresses themselves.
+    /// The addresses, without prefixes and gateways.
     pub(crate) fn all(&self) -> Vec<IpAddr> {
         self.ips.iter().map(|ip| ip.address).collect()
     }

@@ -1,4 +1,4 @@
-//! What programs ask that attach a guest and end: nobody waits for them longer than it takes to write the tables.
+//! For programs that attach one guest and end, as a CNI plugin does. They hold the lock only while they write the tables.
 
 use std::net::IpAddr;
 
@@ -18,11 +18,12 @@ impl Switch {
     /// Binds a device that is new, and the caller's own, to the switch of a name as a port, as [`Switch::open`] and
     /// [`Switch::add_port`] do. Its program becomes a classifier of the device ([`NewPort::classifier`]).
     ///
-    /// What waits for the kernel's network configuration comes before the lock: of many who add guests at once none keeps the
-    /// others waiting meanwhile. Who is killed before the lock leaves a program that drops what the device sends, and goes with it.
+    /// All that takes the kernel's RTNL lock is done before the lock of switches is taken, so that callers who add guests at the same
+    /// time do not wait for each other's requests. A caller that is killed before it has the lock leaves the program attached: it
+    /// drops all frames that the device sends, until the device is deleted.
     ///
     /// # Errors
-    /// Theirs. That the device is in another switch is not found here.
+    /// Those of both. Whether the device is in another switch is not checked.
     pub fn add_port_to(name: &str, new: &NewPort<'_>) -> Result<()> {
         let new = NewPort {
             classifier: true,
@@ -75,7 +76,7 @@ impl Switch {
     }
 }
 
-/// A device whose program runs, and which is of no switch yet: the program drops what it sends.
+/// A device with the program attached that is not in the switch's tables yet: the program drops all that it sends.
 struct Ready {
     here: Here,
     found: Found,
@@ -85,9 +86,9 @@ struct Ready {
 }
 
 impl Ready {
-    /// Changes nothing but the device, and that last.
+    /// Attaches the program as its last step; nothing else is changed.
     fn make(name: &str, new: &NewPort<'_>) -> Result<Self> {
-        // Before anything there is loaded.
+        // It must be root's own before any program in it is used.
         if !is_home_there()? {
             return Err(no_switch(name));
         }

@@ -22,8 +22,7 @@ type Known = BTreeSet<(u32, AddressKey)>;
 /// By which VLAN a device of the host uses the uplink; `None`: it does not.
 type Vlans = BTreeMap<u32, Option<u16>>;
 
-/// What was asked about the host's devices: for each the kernel locks its network configuration, and whoever adds many
-/// guests at once waits for it long.
+/// What the kernel answered about the host's devices. Each question takes its RTNL lock, for which many callers at once wait long.
 #[derive(Default)]
 pub(crate) struct HostDevices {
     uplink: Option<Link>,

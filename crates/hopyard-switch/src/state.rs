@@ -79,8 +79,8 @@ where
 /// What the kernel keeps of a device in a map of devices (`struct bpf_devmap_val`): its index, and that of a program; 0: none.
 type Device = [u32; 2];
 
-/// As a map of devices the library opens it only after it has tried out what the kernel can do, by loading programs, for half a
-/// millisecond.
+/// Opened as a plain hash map: for a map of devices aya first loads test programs to see what the kernel supports, which takes half
+/// a millisecond.
 fn devices(directory: &Path) -> Result<HashMap<MapData, u32, Device>> {
     let path = directory.join("devices");
     let what = format!("open the map {}", path.display());
