@@ -479,6 +479,9 @@ fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
         // By hash or pinned, a flow stays where it is; with one queue there is nothing to count.
         let changes = measured.queue_changes.map(|c| (c.count, c.flows));
         assert_eq!(changes, (queues != "1").then_some((0, 4)));
+        let taps = measured.queue_frames.iter().map(|tap| tap.frames.len());
+        let both: &[usize] = if queues == "1" { &[] } else { &[4, 4] };
+        assert_eq!(taps.collect::<Vec<_>>(), both);
         let shown = run(&["tapswitch", "show", &lab.id().to_string(), "--json"]).json();
         assert_eq!(shown[0]["queues"]["asked"], queues, "{shown:#}");
         assert_eq!(shown[0]["steering"], steering);
@@ -492,6 +495,8 @@ fn queues_and_steering_reach_the_switch_and_offloads_the_taps() {
             // Each of the four flows has a queue of its own.
             let busy = |frames: &Value| frames.as_u64() > Some(100);
             assert!(by_queue.iter().all(busy), "{by_queue:?}");
+            let window = &measured.queue_frames[0].frames;
+            assert!(window.iter().all(|frames| *frames > 0), "{window:?}");
         }
         let drops = shown[0]["ports"][0]["drops"].as_object().unwrap();
         assert!(!drops.contains_key("refused"), "{drops:?}");

@@ -66,6 +66,13 @@ def queue_changes(m, _):
     return seen and seen["count"] / (seen["span_ns"] / 1e9 * seen["flows"])
 
 
+def queues_in_use(m, _):
+    """How many queues of the tap that gave the most bytes would carry as much by equal shares (docs/tapswitch.md, "Queues")."""
+    taps = m.get("queue_frames")
+    frames = max(taps, key=lambda tap: tap["bytes"])["frames"] if taps else []
+    return sum(frames) ** 2 / sum(one**2 for one in frames) if any(frames) else None
+
+
 def of_arrivals(figure):
     return lambda m, _: figure(m["arrivals"], m) if m.get("arrivals") else None
 
@@ -158,6 +165,7 @@ QUANTITIES = {
     "client_cpu_ns_per_switch": (EVERY, lambda m, t: per_switch(m, t) if net_cpu(m, t) is not None else None),
     "client_cache_misses_per_s": (EVERY, per_second("client_scheduling", "cache_misses")),
     "queue_changes_per_flow_per_s": (EVERY - {"tcp_crr"}, queue_changes),
+    "queues_in_use": (EVERY, queues_in_use),
     "interarrival_sd_ns": (NUMBERED, of_arrivals(lambda a, _: a.get("interarrival_sd_ns"))),
     "jitter_rfc3550_ns": (NUMBERED, of_arrivals(rfc3550)),
     "jitter_pdv_ns": (NUMBERED, of_arrivals(delay_variation)),

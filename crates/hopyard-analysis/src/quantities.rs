@@ -5,6 +5,7 @@ use crate::stats::{self, Estimate, Samples};
 use crate::units::float;
 
 mod arrivals;
+mod queues;
 mod registry;
 
 pub use registry::QUANTITIES;

@@ -156,6 +156,7 @@ pub fn measured(bytes: u64) -> Measurement {
         offloads: Vec::new(),
         link: Vec::new(),
         queue_changes: None,
+        queue_frames: Vec::new(),
         silent_flows: None,
         missed_windows: 0,
         turns: Vec::new(),

@@ -187,6 +187,7 @@ impl What {
             Self::Named(q) if q.name == "queue_changes_per_flow_per_s" => {
                 "changes of queue were not counted"
             }
+            Self::Named(q) if q.name == "queues_in_use" => "frames were not counted by queue",
             Self::Cost | Self::Efficiency | Self::BusyRatio => CPU_UNKNOWN,
             Self::Named(q) if q.needs_cpu() => CPU_UNKNOWN,
             _ => "it was not measured",

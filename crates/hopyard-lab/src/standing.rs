@@ -138,13 +138,13 @@ impl Lab {
         self.builder.guest_used()
     }
 
-    /// How often flows have changed queues since the lab was built; `None` where there is one queue alone, or nobody
-    /// who counts.
+    /// What was counted of the queues of its taps since the lab was built; `None` where there is one queue alone, or
+    /// nobody who counts.
     ///
     /// # Errors
     /// The tap switch does not answer.
-    pub fn queue_changes(&self) -> Result<Option<u64>> {
-        tap::queue_changes(self.service())
+    pub fn queue_counts(&self) -> Result<Option<tap::QueueCounts>> {
+        tap::queue_counts(self.service())
     }
 
     /// The switch of its own that is daemons.

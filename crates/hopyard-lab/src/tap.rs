@@ -11,8 +11,8 @@ use super::daemon::{Home, Program, Ready, Service};
 use super::need::Need;
 use super::{Error, Result};
 use crate::guest::Carried;
-use crate::model::{Datapath, DatapathKind};
-use crate::tapswitch;
+use crate::model::{Datapath, DatapathKind, QueueFrames};
+use crate::tapswitch::{self, Document};
 
 static SWITCH: Program = Program {
     name: "hopyard",
@@ -151,19 +151,120 @@ fn check_threads(threads: Option<u32>, queues: u32) -> Result<()> {
     }
 }
 
-/// How often flows have changed queues since the switch was started; `None` where there is one queue alone, or nobody who counts.
-pub(super) fn queue_changes(switch: Option<&Service>) -> Result<Option<u64>> {
+/// What a tap switch counted of the queues of its taps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// How often flows changed queues, all taps together.
+    pub changes: u64,
+    /// What each tap gave the switch; empty if the switch does not count by queue.
+    pub frames: Vec<QueueFrames>,
+}
+
+impl QueueCounts {
+    /// The difference to an earlier reading of the same switch.
+    #[must_use]
+    pub fn since(&self, start: &Self) -> Self {
+        let taps = self.frames.iter().zip(&start.frames);
+        Self {
+            changes: self.changes.saturating_sub(start.changes),
+            frames: taps.map(|(now, then)| now.since(then)).collect(),
+        }
+    }
+
+    /// `None` where there is one queue alone.
+    fn of(document: &Document) -> Option<Self> {
+        if document.queues.attached < 2 {
+            return None;
+        }
+        let ports = document.ports.iter();
+        let changes = ports.clone().map(|port| port.queue_changes).sum();
+        let frames = ports
+            .map(|port| QueueFrames {
+                bytes: port.rx_bytes,
+                frames: port.rx_frames_by_queue.clone(),
+            })
+            .filter(|tap| !tap.frames.is_empty());
+        Some(Self {
+            changes,
+            frames: frames.collect(),
+        })
+    }
+}
+
+/// What was counted of queues since the switch was started; `None` where there is one queue alone, or nobody who counts.
+pub(super) fn queue_counts(switch: Option<&Service>) -> Result<Option<QueueCounts>> {
     let Some(switch) = switch.filter(|s| std::ptr::eq(s.home, &HOME)) else {
         return Ok(None);
     };
-    let document = tapswitch::read(&switch.name)?;
-    let counts = document.ports.iter().map(|port| port.queue_changes);
-    Ok((document.queues.attached > 1).then(|| counts.sum()))
+    Ok(QueueCounts::of(&tapswitch::read(&switch.name)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As a switch tells it, with so many queues and what each of two taps gave.
+    fn told(queues: usize, ports: [(u64, u64, &[u64]); 2]) -> Document {
+        let port = |(changes, bytes, frames): (u64, u64, &[u64])| {
+            serde_json::json!({
+                "port": "eth0",
+                "there": true,
+                "rx_frames": frames.iter().sum::<u64>(),
+                "rx_bytes": bytes,
+                "rx_frames_by_queue": frames,
+                "tx_frames": 7,
+                "tx_bytes": 700,
+                "flooded": 1,
+                "learnt": 1,
+                "moved": 0,
+                "table_full": 0,
+                "waited": 0,
+                "queue_changes": changes,
+                "drops": {},
+            })
+        };
+        let document = serde_json::json!({
+            "schema": tapswitch::SCHEMA,
+            "switch": "lab",
+            "pid": 1,
+            "uptime_s": 1.0,
+            "queues": { "asked": queues.to_string(), "attached": queues, "changes": 0 },
+            "steering": "kernel",
+            "addresses": 2,
+            "ports": ports.map(port),
+        });
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn queues_are_counted_for_each_tap_between_two_readings() {
+        let before = QueueCounts::of(&told(2, [(3, 1000, &[5, 5]), (1, 100, &[2, 0])])).unwrap();
+        let after = QueueCounts::of(&told(2, [(4, 9000, &[95, 5]), (3, 500, &[2, 9])])).unwrap();
+        let tap = |bytes, frames: [u64; 2]| QueueFrames {
+            bytes,
+            frames: frames.to_vec(),
+        };
+        assert_eq!(
+            after.since(&before),
+            QueueCounts {
+                changes: 3,
+                frames: vec![tap(8000, [90, 0]), tap(400, [0, 9])],
+            }
+        );
+        // A queue that came in between had no frames before.
+        let more = QueueCounts::of(&told(3, [(3, 1000, &[5, 5, 8]), (1, 100, &[2, 0, 0])]));
+        assert_eq!(more.unwrap().since(&before).frames[0].frames, [0, 0, 8]);
+    }
+
+    #[test]
+    fn what_was_not_counted_is_absent() {
+        assert_eq!(
+            QueueCounts::of(&told(1, [(0, 10, &[5]), (0, 10, &[5])])),
+            None
+        );
+        let silent = QueueCounts::of(&told(2, [(0, 10, &[]), (0, 10, &[])])).unwrap();
+        assert!(silent.frames.is_empty(), "{silent:?}");
+    }
 
     #[test]
     fn a_thread_without_a_queue_is_refused_with_what_to_set() {

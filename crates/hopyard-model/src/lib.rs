@@ -105,7 +105,7 @@ pub use result::{
 };
 pub use sample::{
     Arrived, DeviceCount, Direction, Measurement, OffloadState, Outcome, PathProof, QueueChanges,
-    Sample,
+    QueueFrames, Sample,
 };
 pub use scheduling::Scheduling;
 pub use schema::named_schema;

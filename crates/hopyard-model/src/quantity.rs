@@ -92,6 +92,8 @@ pub const UNFINISHED: &str = "unfinished_ratio";
 pub const BYTES_PER_SKB: &str = "bytes_per_skb";
 /// How often a flow's packets came by another queue of the tap than before.
 pub const QUEUE_CHANGES: &str = "queue_changes_per_flow_per_s";
+/// How many queues of the tap the frames of the data spread over, as if by equal shares.
+pub const QUEUES_IN_USE: &str = "queues_in_use";
 /// Share of the time that guests' CPUs waited for a CPU of this machine.
 pub const GUEST_STEAL: &str = "guest_steal_ratio";
 /// Share of the sends without a copy whose bytes the kernel copied all the same.

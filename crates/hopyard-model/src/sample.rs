@@ -124,6 +124,10 @@ pub struct Measurement {
     /// Changes of queue of the flows, if there are several queues and the switch counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_changes: Option<QueueChanges>,
+    /// What each tap gave its switch, by queue, over the same time as `queue_changes`; empty under the same conditions, and in runs
+    /// of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue_frames: Vec<QueueFrames>,
     /// Flows of which nothing arrived in the window; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_flows: Option<u32>,
@@ -154,7 +158,7 @@ pub struct Measurement {
     /// (`/proc/net/softnet_stat`); absent in runs of older versions, and where the ends are on other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog_drops: Option<u64>,
-    /// The short windows that this is the sum of, if cells took turns. Counts of devices, TCP's own account and
+    /// The short windows that this is the sum of, if cells took turns. Counts of devices and queues, TCP's own account and
     /// problems of the path proof then cover all traffic of the block, warm-ups included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<Turn>,
@@ -251,6 +255,14 @@ impl Measurement {
                 "queue_changes",
                 self.queue_changes.map_or(0, |c| c.count.max(c.span_ns)),
             ),
+            (
+                "queue_frames",
+                self.queue_frames
+                    .iter()
+                    .map(QueueFrames::largest)
+                    .max()
+                    .unwrap_or(0),
+            ),
         ])?;
         self.turns.iter().try_for_each(Turn::check)?;
         self.devices
@@ -289,6 +301,32 @@ pub struct QueueChanges {
     pub flows: u32,
     /// Time over which they were counted, ns.
     pub span_ns: u64,
+}
+
+/// What a tap gave its switch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueFrames {
+    /// Bytes, all queues together.
+    pub bytes: u64,
+    /// Frames of each queue, by number.
+    pub frames: Vec<u64>,
+}
+
+impl QueueFrames {
+    /// The difference to an earlier reading. A queue that was not there then had no frames.
+    #[must_use]
+    pub fn since(&self, start: &Self) -> Self {
+        let before = start.frames.iter().copied().chain(std::iter::repeat(0));
+        let frames = self.frames.iter().zip(before);
+        Self {
+            bytes: self.bytes.saturating_sub(start.bytes),
+            frames: frames.map(|(now, then)| now.saturating_sub(then)).collect(),
+        }
+    }
+
+    fn largest(&self) -> u64 {
+        self.bytes.max(largest(&self.frames))
+    }
 }
 
 /// Counters of one device over the window.
@@ -376,6 +414,7 @@ impl Turn {
             offloads: Vec::new(),
             link: Vec::new(),
             queue_changes: None,
+            queue_frames: Vec::new(),
             silent_flows: None,
             missed_windows: 0,
             datapath: None,

@@ -7,9 +7,9 @@ use super::number::{ABSENT, percent, ratio};
 use super::quantity::{
     self, BUSY_CORES, BYTES_PER_SKB, CONNECT_P50, CONNECT_P99, FIRST_EXCHANGE_MAX,
     FIRST_EXCHANGE_P50, GUEST_STEAL, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, PDV,
-    QUEUE_CHANGES, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS, RUN_LENGTH,
-    SENDER_LATE, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRIALS,
-    ZERO_COPY_COPIED, capital, symbol,
+    QUEUE_CHANGES, QUEUES_IN_USE, RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RETRANSMITS,
+    RUN_LENGTH, SENDER_LATE, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER,
+    THROUGHPUT_UPPER, TRIALS, ZERO_COPY_COPIED, capital, symbol,
 };
 use crate::model::{CellReport, VerdictReport};
 use crate::plain;
@@ -238,7 +238,7 @@ fn wanted(group: &Group<'_>) -> Vec<(Show, &'static str)> {
     let found = (main == THROUGHPUT).then_some(LATENCY_P99);
     let own = found.into_iter().chain(shown.columns.iter().copied());
     list.extend(own.map(|name| (Show::Value, name)));
-    list.extend([(Show::Value, QUEUE_CHANGES), (Show::Value, GUEST_STEAL)]);
+    list.extend([QUEUE_CHANGES, QUEUES_IN_USE, GUEST_STEAL].map(|name| (Show::Value, name)));
     list
 }
 
@@ -260,6 +260,7 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
         (_, SENDER_LATE) => Column::right(&["sent late", &format!("p99 {}", scale.unit)]),
         (_, ZERO_COPY_COPIED) => Column::right(&["copied", "all the same %"]),
         (_, QUEUE_CHANGES) => Column::right(&["queue changes", &format!("/flow {}", scale.unit)]),
+        (_, QUEUES_IN_USE) => Column::right(&["queues", "in use"]),
         (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
         (_, PDV) => Column::right(&["PDV", &format!("p99.9 {}", scale.unit)]),
         (_, RUN_LENGTH) => Column::right(&["run", "length"]),

@@ -9,12 +9,16 @@ use super::group::{Group, Layout, distinct, phrase, scale};
 use super::notes;
 use super::number::ABSENT;
 use super::quantity::{
-    self, LATENCY_P99, LOST, QUEUE_CHANGES, Scale, THROUGHPUT, THROUGHPUT_BITS, symbol,
+    self, LATENCY_P99, LOST, QUEUE_CHANGES, QUEUES_IN_USE, Scale, THROUGHPUT, THROUGHPUT_BITS,
+    symbol,
 };
 use crate::plain;
 pub(super) use curves::plots;
 
 use crate::model::{Axis, CellReport, CellStatus};
+
+/// Quantities of paths with several queues.
+const OF_QUEUES: [&str; 2] = [QUEUE_CHANGES, QUEUES_IN_USE];
 
 /// What distinguishes the cells of a group.
 #[derive(Clone, Copy)]
@@ -119,7 +123,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
         for name in quantities(group) {
             let scale = scale(group, name);
             let mut cells = cells.clone();
-            if name == QUEUE_CHANGES {
+            if OF_QUEUES.contains(&name) {
                 // Paths without queues would be lines of dashes.
                 cells.retain(|(cell, _)| cell.estimates.contains_key(name));
             }
@@ -142,7 +146,7 @@ fn quantities(group: &Group<'_>) -> Vec<&'static str> {
         load.info().shown.grids
     };
     let measured = |name: &&str| group.cells.iter().any(|c| c.estimates.contains_key(*name));
-    let own = own.iter().copied().chain([QUEUE_CHANGES]).filter(measured);
+    let own = own.iter().copied().chain(OF_QUEUES).filter(measured);
     [group.main, quantity::cpu_cost(load)]
         .into_iter()
         .chain(own)
@@ -164,7 +168,10 @@ fn grid(
     };
     let down = plane.down.values(&cells);
     let across = plane.across.values(&cells);
-    let what = format!("{} in {}", quantity::words(name), scale.unit);
+    let what = match (quantity::words(name), scale.unit) {
+        (words, "") => words,
+        (words, unit) => format!("{words} in {unit}"),
+    };
     let corner = match plane.across {
         Dimension::Path => plane.down.name().to_owned(),
         Dimension::Axis(axis) => format!("{} \\ {}", plane.down.name(), axis.name),

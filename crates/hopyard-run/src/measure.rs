@@ -297,7 +297,7 @@ impl Sampler {
         Ok(Observed {
             connections: lab.connections()?.map(|c| c.with_earlier(leaving)),
             unix_connections,
-            beside: last.since(first),
+            beside: last.since(&first),
             cpu: closed.since(&opened),
             client_cpus: closed.busy(&opened, client_cpus),
             allowed_cpus: closed.busy(&opened, allowed_cpus),

@@ -2,7 +2,8 @@
 
 use super::arrivals::{busiest, dropped, duplicated, median_run, of, reordered, smoothed, times};
 use super::{
-    Kind, Quantity, first_packet, float, has_latency, lost_ratio, per_second, quantile, window_s,
+    Kind, Quantity, first_packet, float, has_latency, lost_ratio, per_second, quantile, queues,
+    window_s,
 };
 use crate::model::{EndsOn, LoadKind, Measurement};
 
@@ -315,6 +316,11 @@ pub static QUANTITIES: &[Quantity] = &[
             Some(float(changes.count) / flow_seconds)
         }),
         |load| !load.connects_anew(),
+    ),
+    shown(
+        "queues_in_use",
+        Kind::Value(|m, _| queues::in_use(m)),
+        |_| true,
     ),
     shown(
         "silent_flows",

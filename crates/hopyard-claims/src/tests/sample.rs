@@ -6,7 +6,7 @@ use super::synthetic::CPUS;
 use super::*;
 use crate::model::{
     ArrivalInterval, ArrivalSeries, Arrivals, BusyCpus, Counted, FlowArrivals, Measurement,
-    ProfileWindow, QueueChanges, RunLengths, Scheduling, Stack,
+    ProfileWindow, QueueChanges, QueueFrames, RunLengths, Scheduling, Stack,
 };
 
 /// A window that shows these values.
@@ -39,6 +39,7 @@ pub(super) fn sample(values: &BTreeMap<&str, f64>) -> Measurement {
         flows: 8,
         span_ns: 100_000_000_000_000,
     });
+    m.queue_frames = queue_frames(m.received.bytes);
     let per_switch = has("client_cpu_ns_per_switch");
     let busy = has("client_cpu_busy_ratio").or(per_switch.map(|_| 1.0));
     m.client_cpus = busy.map(|busy_ratio| BusyCpus {
@@ -57,6 +58,16 @@ pub(super) fn sample(values: &BTreeMap<&str, f64>) -> Measurement {
     };
     m.arrivals = Some(arrivals(values, m.window_ns as f64));
     m
+}
+
+/// Data by two queues, the second one another share of them in each window, and acknowledgements by the first alone.
+fn queue_frames(bytes: u64) -> Vec<QueueFrames> {
+    let tap = |bytes, frames: [u64; 2]| QueueFrames {
+        bytes,
+        frames: frames.to_vec(),
+    };
+    let data = tap(1_000_000, [30_000, 10_000 + bytes % 20_000]);
+    vec![data, tap(9_000, [9_000, 0])]
 }
 
 /// CPU time, and what is derived of it.

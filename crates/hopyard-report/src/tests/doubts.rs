@@ -347,6 +347,7 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
         cell.estimates.insert(name.to_owned(), estimate);
     };
     told(&mut report.cells[3], "queue_changes_per_flow_per_s", 0.31);
+    told(&mut report.cells[3], "queues_in_use", 1.98);
     told(&mut report.cells[0], "retransmits", 2.0);
     told(&mut report.cells[4], "retransmits", 235.0);
     told(&mut report.cells[2], "guest_steal_ratio", 0.0);
@@ -366,6 +367,7 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
     netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64     1440
     Retransmits: veth 2.00, ipvlan 235 per window.
     Queue changes of a flow: macvlan 0.310 /s.
+    Queues in use: macvlan 1.98.
     ");
     // If most have it, it is a column.
     for cell in &mut report.cells[..4] {
@@ -386,6 +388,7 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
     macvlan    24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400          0.310
     ipvlan     24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400           –
     netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64     1440           –
+    Queues in use: macvlan 1.98.
     Zero everywhere: retransmits.
     ");
 }

@@ -4,14 +4,15 @@ use hopyard_net::clock;
 
 use super::Error;
 use crate::lab::Lab;
+use crate::lab::tap::QueueCounts;
 use crate::meter::{backlog, vcpus};
 use crate::model::TrackingCounts;
 
 /// The counters at one instant.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct AuxCounters {
     at_ns: u64,
-    queue_changes: Option<u64>,
+    queues: Option<QueueCounts>,
     vcpus: Option<vcpus::Waited>,
     tracking: Option<TrackingCounts>,
     backlog_drops: Option<u64>,
@@ -20,7 +21,7 @@ pub(super) struct AuxCounters {
 impl AuxCounters {
     pub(super) fn read(lab: &Lab, guests: &[u32]) -> Result<Self, Error> {
         Ok(Self {
-            queue_changes: lab.queue_changes()?,
+            queues: lab.queue_counts()?,
             vcpus: vcpus::waited(guests)?,
             tracking: lab.tracking_counts()?,
             backlog_drops: backlog::drops(),
@@ -29,16 +30,16 @@ impl AuxCounters {
     }
 
     /// The difference to an earlier reading.
-    pub(super) fn since(self, start: Self) -> Passed {
+    pub(super) fn since(&self, start: &Self) -> Passed {
         let count = |now: u64, then: u64| now.saturating_sub(then);
         let span_ns = count(self.at_ns, start.at_ns);
-        let changes = self.queue_changes.zip(start.queue_changes);
+        let queues = self.queues.as_ref().zip(start.queues.as_ref());
         let waited = self.vcpus.zip(start.vcpus);
         let tracking = self.tracking.zip(start.tracking);
         let backlog = self.backlog_drops.zip(start.backlog_drops);
         Passed {
             span_ns,
-            queue_changes: changes.map(|(now, then)| count(now, then)),
+            queues: queues.map(|(now, then)| now.since(then)),
             tracking: tracking.map(|(now, then)| now.since(then)),
             backlog_drops: backlog.map(|(now, then)| count(now, then)),
             guest_steal_ratio: waited.map(|(now, then)| {
@@ -49,10 +50,10 @@ impl AuxCounters {
 }
 
 /// The difference between two readings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Passed {
     pub(super) span_ns: u64,
-    pub(super) queue_changes: Option<u64>,
+    pub(super) queues: Option<QueueCounts>,
     /// Over all CPUs of guests.
     pub(super) guest_steal_ratio: Option<f64>,
     pub(super) tracking: Option<TrackingCounts>,

@@ -184,11 +184,12 @@ pub(super) fn assemble(
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),
         link: lab.link.clone(),
-        queue_changes: beside.queue_changes.map(|count| QueueChanges {
-            count,
+        queue_changes: beside.queues.as_ref().map(|queues| QueueChanges {
+            count: queues.changes,
             flows: cell.axes.flows,
             span_ns: beside.span_ns,
         }),
+        queue_frames: beside.queues.map_or_else(Vec::new, |queues| queues.frames),
         guest_steal_ratio: beside.guest_steal_ratio,
         silent_flows: silent(receiver),
         missed_windows: 0,

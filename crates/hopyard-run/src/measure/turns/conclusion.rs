@@ -34,7 +34,7 @@ impl Standing<'_> {
         let passed = Passed {
             span_ns: traffic_ns,
             backlog_drops,
-            ..AuxCounters::read(&lab, &[])?.since(beside)
+            ..AuxCounters::read(&lab, &[])?.since(&beside)
         };
         let connections = lab.connections()?;
         let unix_connections = lab.unix_connections()?;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::assess::testing::{measured, push, run};
-use crate::model::{BusyCpus, Latency, Measurement};
+use crate::model::{BusyCpus, Latency, Measurement, QueueFrames};
 use crate::store::Run;
 
 /// A valid run with two cells and two samples.
@@ -124,7 +124,7 @@ fn samples_that_have_no_place() {
 #[test]
 fn windows_that_measured_what_cannot_be() {
     type Change = fn(&mut Measurement);
-    let changes: [(&str, Change); 7] = [
+    let changes: [(&str, Change); 8] = [
         ("window_ns: 0, and nothing is measured in no time", |m| {
             m.window_ns = 0;
         }),
@@ -152,6 +152,12 @@ fn windows_that_measured_what_cannot_be() {
         }),
         ("guest_steal_ratio: 18446744073709551615 is more", |m| {
             m.guest_steal_ratio = Some(-1e300);
+        }),
+        ("queue_frames: 18446744073709551615 is more", |m| {
+            m.queue_frames = vec![QueueFrames {
+                bytes: 1,
+                frames: vec![0, u64::MAX],
+            }];
         }),
     ];
     for (words, change) in changes {
