@@ -30,7 +30,7 @@ pub struct Wants {
     /// Less than this, and it decides nothing.
     pub least: Duration,
     pub most: Duration,
-    /// Claims that are judged by it.
+    /// Claims that are judged by it on this machine.
     pub claims: u32,
 }
 

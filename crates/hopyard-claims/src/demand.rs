@@ -18,7 +18,7 @@ pub struct PlanDemand {
     pub plan: Plan,
     /// Is a profile needed of them?
     pub profile: bool,
-    /// Claims that are judged by it.
+    /// Claims that are judged by it on this machine.
     pub claims: u32,
     /// Paths that this host cannot build, with the reason.
     pub left_out: Vec<(String, String)>,
@@ -34,6 +34,16 @@ pub struct Demand {
     pub deeds: BTreeSet<String>,
     /// Benches by name.
     pub benches: BTreeSet<String>,
+}
+
+/// A check that is about cells of a plan, with its claim.
+pub(super) type Asked<'a> = (Chosen<'a>, &'a Check);
+
+/// What decides whether a check can be tested.
+pub(super) struct Host<'a> {
+    pub(super) cpus: u32,
+    /// Why a path cannot be built.
+    pub(super) lacking: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// The cells that a check needs among those of its plan: each with what it is compared with.
@@ -76,34 +86,15 @@ pub fn demand(
     quick: bool,
     in_guest: bool,
 ) -> Result<Demand, plan::FileError> {
-    let mut demand = Demand::default();
-    let cpus = if in_guest { u32::MAX } else { own_cpus() };
-    let mut by_plan: BTreeMap<&str, Vec<(Chosen<'_>, &Check)>> = BTreeMap::new();
-    for one in chosen {
-        for check in one.claim.measured() {
-            match &check.judge {
-                Judge::Does { does } => drop(demand.deeds.insert(does.clone())),
-                Judge::Bench { bench } => drop(demand.benches.insert(bench.clone())),
-                Judge::Missing { .. } => {}
-                _ => {
-                    let plan = one.plan_of(check);
-                    if let Some(why) = put_off(one, plan, quick) {
-                        demand.not_run.entry(plan.to_owned()).or_insert(why);
-                        continue;
-                    }
-                    by_plan.entry(plan).or_default().push((*one, check));
-                }
-            }
-        }
-    }
+    let lacking = |path: &str| lacking(path, in_guest);
+    let host = Host {
+        cpus: if in_guest { u32::MAX } else { own_cpus() },
+        lacking: &lacking,
+    };
+    let (mut demand, by_plan) = sort_by_plan(chosen, quick, &host);
     for (name, checks) in by_plan {
         let mut plan = plan::find(name)?;
-        let left_out = plan.leave_out(|name| lacking(name, in_guest));
-        let rules: Vec<&Check> = checks.iter().map(|(_, check)| *check).collect();
-        if let Some(why) = lacks_cpus(&rules, &left_out, cpus) {
-            demand.not_run.insert(name.to_owned(), why);
-            continue;
-        }
+        let left_out = plan.leave_out(lacking);
         let kept = checks
             .iter()
             .find_map(|(one, _)| one.report.quick.get(name));
@@ -122,7 +113,7 @@ pub fn demand(
                     profile: checks
                         .iter()
                         .any(|(_, check)| needs_profile(check) && !pairs(check, &cells).is_empty()),
-                    claims: count(checks.iter().map(|(one, _)| one.claim.id.as_str())),
+                    claims: count_claims(&checks),
                     left_out,
                 });
             }
@@ -134,28 +125,64 @@ pub fn demand(
     Ok(demand)
 }
 
+/// What claims need: the checks that are about cells, by plan; the rest in the demand. Checks about more CPUs than there are need no
+/// cells. A plan that only such checks need is not run, and the demand says why, with the paths that are missing besides.
+pub(super) fn sort_by_plan<'a>(
+    chosen: &[Chosen<'a>],
+    quick: bool,
+    host: &Host<'_>,
+) -> (Demand, BTreeMap<&'a str, Vec<Asked<'a>>>) {
+    let mut demand = Demand::default();
+    let mut by_plan: BTreeMap<&str, Vec<Asked<'a>>> = BTreeMap::new();
+    let mut too_large: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for one in chosen {
+        for check in one.claim.measured() {
+            match &check.judge {
+                Judge::Does { does } => drop(demand.deeds.insert(does.clone())),
+                Judge::Bench { bench } => drop(demand.benches.insert(bench.clone())),
+                Judge::Missing { .. } => {}
+                _ => {
+                    let plan = one.plan_of(check);
+                    if let Some(why) = put_off(one, plan, quick) {
+                        demand.not_run.entry(plan.to_owned()).or_insert(why);
+                    } else if let Some(all) =
+                        few_cpus(check.cpus, host.cpus, || missing_paths(check, host))
+                    {
+                        let known = too_large.entry(plan).or_default();
+                        for why in all {
+                            if !known.contains(&why) {
+                                known.push(why);
+                            }
+                        }
+                    } else {
+                        by_plan.entry(plan).or_default().push((*one, check));
+                    }
+                }
+            }
+        }
+    }
+    for (plan, why) in too_large {
+        if !by_plan.contains_key(plan) {
+            demand
+                .not_run
+                .insert(plan.to_owned(), join(why.into_iter()));
+        }
+    }
+    (demand, by_plan)
+}
+
+/// The paths that a check names and this host cannot build, with the reason.
+fn missing_paths(check: &Check, host: &Host<'_>) -> Vec<String> {
+    let named = check.named_paths().into_iter();
+    named
+        .filter_map(|path| Some(format!("{path}: {}", (host.lacking)(&path)?)))
+        .collect()
+}
+
 /// CPUs of this machine; where that is not known, as many as anything takes.
 fn own_cpus() -> u32 {
     let online = hopyard_net::cpu::online_cpus();
     online.map_or(u32::MAX, |all| u32::try_from(all.len()).unwrap_or(u32::MAX))
-}
-
-/// Why nothing is measured of a plan: all that it is asked for is about more CPUs than there are; and the paths that are missing besides.
-pub(super) fn lacks_cpus(
-    checks: &[&Check],
-    left_out: &[(String, String)],
-    cpus: u32,
-) -> Option<String> {
-    let least = checks.iter().map(|check| check.cpus).min().flatten();
-    let few = few_cpus(least, cpus)?;
-    let named: Vec<String> = checks
-        .iter()
-        .copied()
-        .flat_map(Check::named_paths)
-        .collect();
-    let missing = left_out.iter().filter(|(path, _)| named.contains(path));
-    let missing = missing.map(|(path, why)| format!("{path}: {why}"));
-    Some(join(std::iter::once(few).chain(missing)))
 }
 
 /// Why a plan is not run now, though it could be.
@@ -175,8 +202,9 @@ pub(super) fn put_off(one: &Chosen<'_>, plan: &str, quick: bool) -> Option<Strin
     }
 }
 
-/// How many different ids.
-fn count<'a>(ids: impl Iterator<Item = &'a str>) -> u32 {
+/// How many claims the checks are of.
+pub(super) fn count_claims(checks: &[Asked<'_>]) -> u32 {
+    let ids = checks.iter().map(|(one, _)| one.claim.id.as_str());
     let ids: BTreeSet<&str> = ids.collect();
     u32::try_from(ids.len()).unwrap_or(u32::MAX)
 }
@@ -199,7 +227,7 @@ fn needs_profile(check: &Check) -> bool {
 /// The cells that checks need, in the order of the plan.
 fn cells(
     plan: &Plan,
-    checks: &[(Chosen<'_>, &Check)],
+    checks: &[Asked<'_>],
     kept: Option<&Selection>,
 ) -> Result<Vec<Cell>, ExpandError> {
     if plan.parts.is_empty() {

@@ -13,7 +13,7 @@ pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered
     let mut gathered = match evidence.of_plan(plan) {
         Ok(run) => judge::of_run(check, plan, run),
         Err(why) => Gathered {
-            untested: lacking_by_other_runs(check, evidence).unwrap_or_else(|| vec![why]),
+            untested: few_by_other_runs(check, evidence).unwrap_or_else(|| vec![why]),
             ..Gathered::default()
         },
     };
@@ -21,24 +21,26 @@ pub(super) fn gather(check: &Check, plan: &str, evidence: &Evidence) -> Gathered
     gathered
 }
 
-/// Why a check whose plan was not run cannot be tested on this machine at all, as runs of other plans show: it has too few CPUs; and the
-/// paths that it lacks besides.
-fn lacking_by_other_runs(check: &Check, evidence: &Evidence) -> Option<Vec<String>> {
+/// Why a check whose plan was not run cannot be tested on this machine at all, as runs of other plans show. They show the paths that it
+/// lacks too.
+fn few_by_other_runs(check: &Check, evidence: &Evidence) -> Option<Vec<String>> {
     let headers = evidence.runs.iter().map(|run| &run.header);
     let cpus = headers
         .clone()
         .map(|header| header.environment.cpus)
         .max()?;
-    let mut all = vec![few_cpus(check.cpus, cpus)?];
-    let named = check.named_paths();
-    let left_out = headers.flat_map(|header| &header.left_out);
-    for (path, why) in left_out.filter(|(path, _)| named.contains(path)) {
-        let why = format!("{path}: {why}");
-        if !all.contains(&why) {
-            all.push(why);
+    few_cpus(check.cpus, cpus, || {
+        let named = check.named_paths();
+        let left_out = headers.flat_map(|header| &header.left_out);
+        let mut all = Vec::new();
+        for (path, why) in left_out.filter(|(path, _)| named.contains(path)) {
+            let why = format!("{path}: {why}");
+            if !all.contains(&why) {
+                all.push(why);
+            }
         }
-    }
-    Some(all)
+        all
+    })
 }
 
 /// Adds to what was gathered here what the guest has of paths that this machine lacks.

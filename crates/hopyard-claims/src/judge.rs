@@ -22,9 +22,10 @@ pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
         return Gathered::default();
     };
     let left_out = evidence::left_out(run, &check.named_paths());
-    if let Some(few) = few_cpus(check.cpus, run.header.environment.cpus) {
+    let cpus = run.header.environment.cpus;
+    if let Some(untested) = few_cpus(check.cpus, cpus, || left_out.clone()) {
         return Gathered {
-            untested: std::iter::once(few).chain(left_out).collect(),
+            untested,
             ..Gathered::default()
         };
     }

@@ -20,12 +20,19 @@ pub(super) fn lacking(name: &str, in_guest: bool) -> Option<String> {
     })
 }
 
-/// Why what is about so many CPUs or more cannot be tested on a machine with `cpus` of them.
-pub(super) fn few_cpus(least: Option<u32>, cpus: u32) -> Option<String> {
+/// Why a check that takes at `least` so many CPUs cannot be tested on a machine with `cpus`. With it goes what the machine lacks
+/// `besides`, each a sentence.
+pub(super) fn few_cpus(
+    least: Option<u32>,
+    cpus: u32,
+    besides: impl FnOnce() -> Vec<String>,
+) -> Option<Vec<String>> {
     let least = least.filter(|least| *least > cpus)?;
-    Some(format!(
+    let mut all = vec![format!(
         "it is about {least} CPUs or more, and this machine has {cpus}"
-    ))
+    )];
+    all.extend(besides());
+    Some(all)
 }
 
 /// May guests use the machine's own CPUs?
