@@ -25,7 +25,7 @@ const ASKS_ON_THE_WIRE: &str = "dhcp";
 /// Everything that is known before anything is made.
 struct Plan<'a> {
     call: &'a Call,
-    conf: Conf,
+    conf: &'a Conf,
     here: Handle,
     inside: Handle,
     found: Found,
@@ -48,23 +48,22 @@ pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
         return Err(Error::new(code::ATTACHED, msg));
     }
     let found = switch::look(&here, &conf, &call.conf)?;
-    let kind = call.conf["ipam"]["type"].as_str();
-    let ipam = conf.ipam.as_ref().and(kind).map(|kind| call.ipam(kind));
+    let ipam = conf.ipam.as_ref().map(|kind| call.ipam(kind));
     if let Some(ipam) = &ipam {
-        ipam.program()?;
+        ipam.ready()?;
     }
     let plan = Plan {
         device: names::device(&call.network, &call.container, &call.ifname),
         call,
-        conf,
+        conf: &conf,
         here,
         inside,
         found,
         ipam,
         given,
     };
-    let record = plan.begin()?;
-    match plan.make(&record) {
+    let mut record = plan.begin()?;
+    match plan.make(&mut record) {
         Ok(result) => Ok(result),
         Err(mut error) => {
             // The record stays where something could not be taken away: DEL and GC try again.
@@ -93,6 +92,7 @@ impl Plan<'_> {
             own_switch: self.conf.switch.is_own,
             args: self.call.args.clone(),
             conf: self.call.text.clone(),
+            reserved: Vec::new(),
         };
         let of = self.attachment();
         loop {
@@ -109,14 +109,17 @@ impl Plan<'_> {
         }
     }
 
-    fn make(&self, record: &Record) -> Result<Value> {
-        let (link, addresses) = match self.conf.ipam.as_deref() {
-            Some(ASKS_ON_THE_WIRE) => self.connect_and_ask(record)?,
-            _ => self.connect_while_asking(record)?,
+    fn make(&self, record: &mut Record) -> Result<Value> {
+        let (link, addresses) = match &self.ipam {
+            Some(ipam) if ipam.kind.name == ASKS_ON_THE_WIRE => self.connect_and_ask(record)?,
+            Some(ipam) if !ipam.kind.in_process => self.connect_while_asking(record)?,
+            _ => self.connect_with(self.addresses(record)?)?,
         };
         container::configure(&self.inside, &self.call.ifname, &addresses)?;
         let inside = self.inside.link(&self.call.ifname)?;
-        record.finish()?;
+        let in_process = self.ipam.as_ref().is_some_and(|ipam| ipam.kind.in_process);
+        let reserved = in_process.then(|| addresses.all());
+        record.finish(reserved.unwrap_or_default())?;
         let host = Interface {
             name: &self.device,
             mac: link.mac.map(Mac),
@@ -132,12 +135,20 @@ impl Plan<'_> {
         Ok(document(self.call, [host, container], &addresses))
     }
 
+    /// Makes device and port with addresses that are known before.
+    fn connect_with(&self, addresses: Addresses) -> Result<(Link, Addresses)> {
+        let is_held = self.is_held();
+        let ips = if is_held { addresses.all() } else { Vec::new() };
+        let link = self.connect(&ips, is_held)?;
+        self.welcome(&ips)?;
+        Ok((link, addresses))
+    }
+
     /// Makes device and port while the IPAM plugin runs, and gives the port its addresses then. What either of them made is taken
     /// away if the other one fails.
     fn connect_while_asking(&self, record: &Record) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let known = self.given.filter(|_| is_held).map(Addresses::all);
-        let connect = || self.connect(known.as_deref().unwrap_or_default(), is_held);
+        let connect = || self.connect(&[], is_held);
         let (given, link) = if self.found.glance.is_some() {
             thread::scope(|scope| {
                 let given = scope.spawn(|| self.addresses(record));
@@ -152,14 +163,18 @@ impl Plan<'_> {
         let (addresses, link) = (given?, link?);
         if is_held {
             let ips = addresses.all();
-            if known.is_none() {
-                switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
-            }
-            if ips.iter().any(IpAddr::is_ipv6) {
-                container::welcome_ipv6(&self.inside, &self.call.ifname)?;
-            }
+            switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
+            self.welcome(&ips)?;
         }
         Ok((link, addresses))
+    }
+
+    /// Turns IPv6 on for a port that is held to these addresses.
+    fn welcome(&self, ips: &[IpAddr]) -> Result<()> {
+        if ips.iter().any(IpAddr::is_ipv6) {
+            container::welcome_ipv6(&self.inside, &self.call.ifname)?;
+        }
+        Ok(())
     }
 
     fn connect(&self, ips: &[IpAddr], is_held: bool) -> Result<Link> {
@@ -192,10 +207,10 @@ impl Plan<'_> {
         let Some(ipam) = &self.ipam else {
             return Ok(Addresses::default());
         };
-        let result = ipam.run("ADD", Some(record))?.unwrap_or_default();
+        let result = ipam.add(record)?;
         let addresses = Addresses::of(&result)?;
         if addresses.ips.is_empty() {
-            let msg = format!("IPAM plugin `{}` gave no addresses", ipam.kind);
+            let msg = format!("IPAM plugin `{}` gave no addresses", ipam.kind.name);
             return Err(Error::new(code::IPAM, msg));
         }
         Ok(addresses)
@@ -240,7 +255,7 @@ impl Plan<'_> {
             rate_out: self.conf.bandwidth.egress,
             ..NewPort::default()
         };
-        switch::add_port(&self.conf, &port)?;
+        switch::add_port(self.conf, &port)?;
         // Not before: without its program the device would hand what the container sends to the host's own stack.
         Ok(self.here.set_up(&self.device)?)
     }

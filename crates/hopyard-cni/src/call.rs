@@ -120,9 +120,20 @@ impl Call {
 
     /// The value of a key in `CNI_ARGS`.
     pub(crate) fn arg(&self, key: &str) -> Option<&str> {
-        let mut pairs = self.args.split(';').filter_map(|pair| pair.split_once('='));
-        pairs.find_map(|(name, value)| (name == key && !value.is_empty()).then_some(value))
+        arg(&self.args, key)
     }
+}
+
+/// The value of a key in the text of `CNI_ARGS`.
+pub(crate) fn arg<'a>(args: &'a str, key: &str) -> Option<&'a str> {
+    let mut pairs = args.split(';').filter_map(|pair| pair.split_once('='));
+    pairs.find_map(|(name, value)| (name == key && !value.is_empty()).then_some(value))
+}
+
+/// Is a plugin to pass over keys of `CNI_ARGS` that it does not know?
+pub(crate) fn ignores_unknown(args: &str) -> bool {
+    arg(args, "IgnoreUnknown")
+        .is_some_and(|value| matches!(value, "1" | "true" | "True" | "TRUE" | "t" | "T"))
 }
 
 fn bad(key: &str, value: &str, why: &str) -> Error {
@@ -159,9 +170,7 @@ pub(crate) fn check_ifname(name: &str) -> Result<()> {
 
 /// Checks that `CNI_ARGS` has pairs alone, and none that nobody knows unless told to pass over them.
 pub(crate) fn check_args(call: &Call) -> Result<()> {
-    let ignore = call
-        .arg("IgnoreUnknown")
-        .is_some_and(|value| matches!(value, "1" | "true" | "True" | "TRUE" | "t" | "T"));
+    let ignore = ignores_unknown(&call.args);
     for pair in call.args.split(';').filter(|pair| !pair.is_empty()) {
         let Some((key, _)) = pair.split_once('=') else {
             return Err(bad("CNI_ARGS", &call.args, "is no list of KEY=VALUE pairs"));

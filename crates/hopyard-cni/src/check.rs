@@ -24,7 +24,7 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     check_addresses(call, &inside, &addresses)?;
     check_port(call, &conf, &here, &addresses, mac.as_deref())?;
     if let Some(kind) = &conf.ipam {
-        call.ipam(kind).run("CHECK", None)?;
+        call.ipam(kind).check()?;
     }
     Ok(())
 }

@@ -6,9 +6,10 @@ use serde_json::Value;
 use crate::bandwidth::Bandwidth;
 use crate::call::{Call, check_args};
 use crate::error::{Error, Result, code};
+use crate::ipam::Kind;
 use crate::names::SwitchName;
 use crate::refused::{check_capabilities, check_keys};
-use crate::values::{invalid, text};
+use crate::values::{flag, invalid, text};
 
 /// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
 const MAX_VLAN: u64 = 4094;
@@ -28,25 +29,8 @@ pub(crate) struct Conf {
     pub(crate) isolated: bool,
     /// How fast may the container get and send?
     pub(crate) bandwidth: Bandwidth,
-    /// The type of the IPAM plugin; `None`: no IP addresses.
-    pub(crate) ipam: Option<String>,
-}
-
-/// The type of the IPAM plugin; `None`: there is none.
-pub(crate) fn ipam_type(conf: &Value) -> Result<Option<String>> {
-    match &conf["ipam"] {
-        Value::Null => Ok(None),
-        Value::Object(ipam) if ipam.is_empty() => Ok(None),
-        ipam => match text(ipam, "type")? {
-            None => Err(invalid("ipam", ipam, "has no `type`: name an IPAM plugin")),
-            Some(kind) if kind.contains('/') || kind.starts_with('.') => Err(invalid(
-                "ipam.type",
-                &ipam["type"],
-                "is no name of a plugin",
-            )),
-            Some(kind) => Ok(Some(kind)),
-        },
-    }
+    /// The IPAM plugin; `None`: no IP addresses.
+    pub(crate) ipam: Option<Kind>,
 }
 
 impl Conf {
@@ -86,7 +70,7 @@ impl Conf {
             may_spoof: !flag(conf, "macspoofchk", true)?,
             isolated: flag(conf, "portIsolation", false)?,
             bandwidth: Bandwidth::of(conf)?,
-            ipam: ipam_type(conf)?,
+            ipam: Kind::of(conf)?,
         })
     }
 }
@@ -128,14 +112,6 @@ fn number(conf: &Value, key: &str, most: u64) -> Result<Option<u64>> {
                 &format!("is no number from 0 to {most}"),
             )),
         },
-    }
-}
-
-fn flag(conf: &Value, key: &str, default: bool) -> Result<bool> {
-    match &conf[key] {
-        Value::Null => Ok(default),
-        Value::Bool(value) => Ok(*value),
-        other => Err(invalid(key, other, "is neither true nor false")),
     }
 }
 

@@ -10,9 +10,8 @@ use hopyard_net::{Error as NetError, Handle};
 use serde_json::Value;
 
 use crate::call::{Call, Command};
-use crate::conf::ipam_type;
 use crate::error::{Error, Result};
-use crate::ipam::Ipam;
+use crate::ipam::{Ipam, Kind};
 use crate::names::{self, SwitchName};
 use crate::record::{Attachment, Record};
 use crate::switch;
@@ -24,8 +23,8 @@ pub(crate) struct Leaving {
     netns: PathBuf,
     device: String,
     switch: SwitchName,
-    /// The type of the IPAM plugin, and the configuration and `CNI_ARGS` that it gets.
-    ipam: Option<String>,
+    /// The IPAM plugin, and the configuration and `CNI_ARGS` that it gets.
+    ipam: Option<Kind>,
     conf: String,
     args: String,
     path: String,
@@ -93,16 +92,17 @@ impl Leaving {
             netns: call.netns.clone(),
             device,
             switch,
-            ipam: ipam_type(&conf)?,
+            ipam: Kind::of(&conf)?,
             conf: text,
             args: entry.map_or_else(|| call.args.clone(), |entry| entry.args.clone()),
             path: call.path.clone(),
         })
     }
 
-    fn ipam<'a>(&'a self, kind: &'a str) -> Ipam<'a> {
+    fn ipam<'a>(&'a self, kind: &'a Kind) -> Ipam<'a> {
         Ipam {
             kind,
+            network: &self.attachment.network,
             path: &self.path,
             container: &self.attachment.container,
             netns: &self.netns,
@@ -118,11 +118,11 @@ impl Leaving {
             return Ok(());
         };
         let ipam = self.ipam(kind);
-        // Where the plugin is missing, ADD makes no record, and nothing else.
-        if record.is_none() && ipam.program().is_err() {
+        // Where the plugin is missing or its configuration is refused, ADD makes no record, and nothing else.
+        if record.is_none() && ipam.ready().is_err() {
             return Ok(());
         }
-        ipam.run("DEL", record).map(drop)
+        ipam.del(record)
     }
 }
 
@@ -206,9 +206,10 @@ impl Call {
     }
 
     /// The IPAM plugin as this call runs it.
-    pub(crate) fn ipam<'a>(&'a self, kind: &'a str) -> Ipam<'a> {
+    pub(crate) fn ipam<'a>(&'a self, kind: &'a Kind) -> Ipam<'a> {
         Ipam {
             kind,
+            network: &self.network,
             path: &self.path,
             container: &self.container,
             netns: Path::new(&self.netns),

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -80,6 +81,11 @@ impl Error {
         }
         let _ = write!(self.details, "{other}");
     }
+}
+
+/// Makes the error of what could not be done to a file.
+pub(crate) fn failed<'a>(what: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Error + 'a {
+    move |error| Error::io(&format!("{what} `{}`", path.display()), &error)
 }
 
 /// The text of an error with those of all its sources.

@@ -7,9 +7,9 @@ use hopyard_net::Handle;
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::conf::ipam_type;
 use crate::del::{Leaving, detach_many, finish};
 use crate::error::{Error, Result, code};
+use crate::ipam::Kind;
 use crate::record::{Attachment, Record, attachments};
 use crate::values::invalid;
 
@@ -31,8 +31,8 @@ pub(crate) fn gc(call: &Call) -> Result<()> {
     for some in leaving.chunks(AT_ONCE) {
         problems.extend(collect(call, &here, some, began));
     }
-    if let Some(kind) = ipam_type(&call.conf)?
-        && let Err(error) = call.ipam(&kind).run("GC", None)
+    if let Some(kind) = Kind::of(&call.conf)?
+        && let Err(error) = call.ipam(&kind).collect(&valid)
     {
         problems.push(error);
     }

@@ -1,5 +1,7 @@
-//! The IPAM plugin: run as the specification says, with the configuration as it came.
+//! The IPAM plugin: run as the specification says, with the configuration as it came, or the work of `host-local` done in this
+//! process.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,12 +10,61 @@ use std::thread;
 use serde_json::Value;
 
 use crate::error::{Error, Result, code};
+use crate::host_local::HostLocal;
 use crate::record::Record;
+use crate::values::{flag, invalid, parse, text};
+
+/// The plugin whose work this process can do.
+const HOST_LOCAL: &str = "host-local";
+/// The key that asks for that.
+const IN_PROCESS: &str = "ipamInProcess";
+
+/// Which IPAM plugin a configuration names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// Its type.
+    pub(crate) name: String,
+    /// Does this process do its work?
+    pub(crate) in_process: bool,
+}
+
+impl Kind {
+    /// `None`: there is none.
+    pub(crate) fn of(conf: &Value) -> Result<Option<Self>> {
+        let name = name(&conf["ipam"])?;
+        let in_process = flag(conf, IN_PROCESS, false)?;
+        if in_process && name.as_deref() != Some(HOST_LOCAL) {
+            let why = format!(
+                "is for `ipam.type` `{HOST_LOCAL}` alone, which is {} here: leave `{IN_PROCESS}` out",
+                conf["ipam"]["type"]
+            );
+            return Err(invalid(IN_PROCESS, &conf[IN_PROCESS], &why));
+        }
+        Ok(name.map(|name| Self { name, in_process }))
+    }
+}
+
+fn name(ipam: &Value) -> Result<Option<String>> {
+    match ipam {
+        Value::Null => Ok(None),
+        Value::Object(members) if members.is_empty() => Ok(None),
+        ipam => match text(ipam, "type")? {
+            None => Err(invalid("ipam", ipam, "has no `type`: name an IPAM plugin")),
+            Some(kind) if kind.contains('/') || kind.starts_with('.') => Err(invalid(
+                "ipam.type",
+                &ipam["type"],
+                "is no name of a plugin",
+            )),
+            Some(kind) => Ok(Some(kind)),
+        },
+    }
+}
 
 /// One call of an IPAM plugin.
 pub(crate) struct Ipam<'a> {
-    /// Its type.
-    pub(crate) kind: &'a str,
+    pub(crate) kind: &'a Kind,
+    /// The network's name.
+    pub(crate) network: &'a str,
     /// Where plugins are, `CNI_PATH`.
     pub(crate) path: &'a str,
     /// The environment; empty values as well.
@@ -26,13 +77,78 @@ pub(crate) struct Ipam<'a> {
 }
 
 impl Ipam<'_> {
+    /// The plugin where this process does its work; `None`: it is a program.
+    fn in_process(&self) -> Result<Option<HostLocal<'_>>> {
+        if !self.kind.in_process {
+            return Ok(None);
+        }
+        Ok(Some(HostLocal {
+            network: self.network,
+            container: self.container,
+            ifname: self.ifname,
+            args: self.args,
+            conf: parse(self.conf.as_bytes())?,
+        }))
+    }
+
+    /// Can ADD be asked of it? A program has to be there; in process the configuration has to be one that it takes.
+    pub(crate) fn ready(&self) -> Result<()> {
+        match self.in_process()? {
+            Some(own) => own.ready(),
+            None => self.program().map(drop),
+        }
+    }
+
+    /// Gives the result of the plugin.
+    pub(crate) fn add(&self, record: &Record) -> Result<Value> {
+        match self.in_process()? {
+            Some(own) => own.add(),
+            None => Ok(self.run("ADD", Some(record))?.unwrap_or_default()),
+        }
+    }
+
+    /// Has the plugin take back what it gave.
+    pub(crate) fn del(&self, record: Option<&Record>) -> Result<()> {
+        match self.in_process()? {
+            Some(own) => {
+                let entry = record.and_then(|record| record.entry.as_ref());
+                let known = entry.map(|entry| entry.reserved.as_slice());
+                own.del(known.unwrap_or_default())
+            }
+            None => self.run("DEL", record).map(drop),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.in_process()? {
+            Some(own) => own.check(),
+            None => self.run("CHECK", None).map(drop),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Result<()> {
+        match self.in_process()? {
+            // As `ready` of ADD: no lock, nothing of the store.
+            Some(own) => own.ready(),
+            None => self.run("STATUS", None).map(drop),
+        }
+    }
+
+    /// GC. The pairs of container and device that are `valid` stay; a program reads them from the configuration.
+    pub(crate) fn collect(&self, valid: &BTreeSet<(String, String)>) -> Result<()> {
+        match self.in_process()? {
+            Some(own) => own.collect(valid),
+            None => self.run("GC", None).map(drop),
+        }
+    }
+
     /// The file of the plugin.
-    pub(crate) fn program(&self) -> Result<PathBuf> {
-        find(self.kind, self.path)
+    fn program(&self) -> Result<PathBuf> {
+        find(&self.kind.name, self.path)
     }
 
     /// Runs the plugin, and gives what it says if it succeeds. It holds the lock of the record for as long as it runs.
-    pub(crate) fn run(&self, command: &str, record: Option<&Record>) -> Result<Option<Value>> {
+    fn run(&self, command: &str, record: Option<&Record>) -> Result<Option<Value>> {
         let output = self.output(command, record)?;
         let said = output.stdout.trim_ascii();
         if output.status.success() {
@@ -56,7 +172,7 @@ impl Ipam<'_> {
                         .as_u64()
                         .and_then(|code| u32::try_from(code).ok())
                         .unwrap_or(code::IPAM),
-                    msg: format!("IPAM plugin `{}`, {command}: {msg}", self.kind),
+                    msg: format!("IPAM plugin `{}`, {command}: {msg}", self.kind.name),
                     details: error["details"].as_str().unwrap_or_default().to_owned(),
                 },
                 None => self.error(
@@ -99,7 +215,7 @@ impl Ipam<'_> {
     }
 
     fn error(&self, command: &str, why: &str) -> Error {
-        let msg = format!("IPAM plugin `{}`, {command}: {why}", self.kind);
+        let msg = format!("IPAM plugin `{}`, {command}: {why}", self.kind.name);
         Error::new(code::IPAM, msg)
     }
 }

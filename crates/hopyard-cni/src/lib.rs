@@ -2,7 +2,8 @@
 //!
 //! Specification 1.1.0, 1.0.0 and 0.4.0. A call is read and checked as a whole (`conf`, `call`), then one of the
 //! operations acts. Before anything is made, a record of the attachment is written (`record`): DEL, GC and an ADD that
-//! fails take away what it names, also what the IPAM plugin gave.
+//! fails take away what it names, also what the IPAM plugin gave. `ipam` runs that plugin as a program, or does the work of
+//! `host-local` in this process (`host_local`).
 //!
 //! podman 5 has netavark in place of CNI. Its driver (`netavark`) makes the same calls of what netavark says.
 
@@ -15,6 +16,7 @@ mod container;
 mod del;
 mod error;
 mod gc;
+mod host_local;
 mod ipam;
 mod names;
 mod netavark;

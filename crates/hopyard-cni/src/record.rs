@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 use crate::names::NETAVARK;
 
 /// Where records are, in a directory for each network. As the reservations of `host-local`, they outlive a boot.
@@ -42,6 +43,9 @@ pub(crate) struct Entry {
     pub(crate) args: String,
     /// The configuration of ADD, for the IPAM plugin.
     pub(crate) conf: String,
+    /// The addresses that this process has reserved (`ipamInProcess`). None: somebody else has, or nobody knows how far ADD came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reserved: Vec<IpAddr>,
 }
 
 /// Whose a record is.
@@ -86,10 +90,6 @@ enum Created {
     Lost,
 }
 
-fn failed<'a>(what: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Error + 'a {
-    move |error| Error::io(&format!("{what} `{}`", path.display()), &error)
-}
-
 impl Record {
     /// Writes a record, unless there is one. It comes to its name whole and locked.
     pub(crate) fn create(of: &Attachment, entry: &Entry) -> Result<Option<Self>> {
@@ -105,18 +105,10 @@ impl Record {
 
     fn try_create(of: &Attachment, entry: &Entry) -> Result<Created> {
         let path = of.file();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let unfinished = of.directory().join(format!(
-            "{UNFINISHED}{}{SEPARATOR}{name}",
-            std::process::id()
-        ));
+        let unfinished = unfinished(&of.directory(), &path);
         let file = create_in(&of.directory(), &unfinished)?;
         let written = (|| {
-            let file = Flock::lock(file, FlockArg::LockExclusive)
-                .map_err(|(_, errno)| failed("lock", &unfinished)(errno.into()))?;
-            let text = serde_json::to_vec(entry).map_err(std::io::Error::from);
-            text.and_then(|text| (&*file).write_all(&text))
-                .map_err(failed("write", &unfinished))?;
+            let file = write(file, &unfinished, entry)?;
             match fs::hard_link(&unfinished, &path).map_err(|error| (error.kind(), error)) {
                 Ok(()) => Ok(Created::Done(Self {
                     path: path.clone(),
@@ -180,11 +172,44 @@ impl Record {
         Ok(shared.into())
     }
 
-    /// Notes the time: ADD is done. What is done after a GC has begun is none of its business.
-    pub(crate) fn finish(&self) -> Result<()> {
+    /// Notes that ADD is done, and the addresses that this process has reserved for it. What is done after a GC has begun is none of
+    /// its business.
+    pub(crate) fn finish(&mut self, reserved: Vec<IpAddr>) -> Result<()> {
+        if !reserved.is_empty() {
+            // DEL looks through all reservations where the record does not say, so ADD need not fail for it.
+            let _ = self.note(reserved);
+        }
         self.file
             .set_modified(SystemTime::now())
             .map_err(failed("write", &self.path))
+    }
+
+    /// Puts a record that names the addresses in the place of this one. One that was changed in place could be cut off by a kill.
+    fn note(&mut self, reserved: Vec<IpAddr>) -> Result<()> {
+        let Some(entry) = &self.entry else {
+            return Ok(());
+        };
+        let entry = Entry {
+            reserved,
+            ..entry.clone()
+        };
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        let unfinished = unfinished(directory, &self.path);
+        let file = create_in(directory, &unfinished)?;
+        let written = write(file, &unfinished, &entry).and_then(|file| {
+            fs::rename(&unfinished, &self.path).map_err(failed("rename", &unfinished))?;
+            Ok(file)
+        });
+        match written {
+            // Whoever waits for the lock of the old file sees then that another one stands there.
+            Ok(file) => self.file = file,
+            Err(error) => {
+                let _ = owned::remove_file(&unfinished);
+                return Err(error);
+            }
+        }
+        self.entry = Some(entry);
+        Ok(())
     }
 
     /// Was it made or finished since then?
@@ -206,6 +231,25 @@ impl Record {
         }
         Ok(())
     }
+}
+
+/// The file that is to become a record.
+fn unfinished(directory: &Path, record: &Path) -> PathBuf {
+    let name = record.file_name().unwrap_or_default().to_string_lossy();
+    directory.join(format!(
+        "{UNFINISHED}{}{SEPARATOR}{name}",
+        std::process::id()
+    ))
+}
+
+/// Locks a new file and writes a record into it.
+fn write(file: File, path: &Path, entry: &Entry) -> Result<Flock<File>> {
+    let file = Flock::lock(file, FlockArg::LockExclusive)
+        .map_err(|(_, errno)| failed("lock", path)(errno.into()))?;
+    let text = serde_json::to_vec(entry).map_err(std::io::Error::from);
+    text.and_then(|text| (&*file).write_all(&text))
+        .map_err(failed("write", path))?;
+    Ok(file)
 }
 
 /// Makes the file, and the directories above it. Others may remove those as soon as they are empty.

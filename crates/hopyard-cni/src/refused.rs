@@ -24,7 +24,7 @@ const STANDARD: [&str; 11] = [
 ];
 
 /// Keys that the plugin has itself, besides those of [`bandwidth`].
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "switch",
     "master",
     "mtu",
@@ -34,6 +34,7 @@ const OWN: [&str; 9] = [
     "portIsolation",
     "mode",
     "ipam",
+    "ipamInProcess",
 ];
 
 /// Keys of `bridge` and `macvlan`, and what to do instead.
@@ -158,6 +159,17 @@ pub(crate) fn check_keys(conf: &Value) -> Result<()> {
                 let advice = format!("the plugin has no such key; it has {}", own.join(", "));
                 return Err(refused("key", key, value, &advice));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the keys of a part of the configuration that are not among those that it has, by name. `at` is the part's own name.
+pub(crate) fn check_part(part: &Value, at: &str, known: &[&str]) -> Result<()> {
+    for (key, value) in part.as_object().into_iter().flatten() {
+        if !known.contains(&key.as_str()) {
+            let advice = format!("there is no such key; `{at}` has {}", known.join(", "));
+            return Err(refused("key", &format!("{at}.{key}"), value, &advice));
         }
     }
     Ok(())

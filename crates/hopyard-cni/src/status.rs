@@ -13,7 +13,7 @@ pub(crate) fn status(call: &Call) -> Result<()> {
     let conf = Conf::of(call)?;
     check_switch(call, &conf)?;
     match &conf.ipam {
-        Some(kind) => call.ipam(kind).run("STATUS", None).map(drop),
+        Some(kind) => call.ipam(kind).status(),
         None => Ok(()),
     }
 }

@@ -41,6 +41,14 @@ pub(crate) fn invalid(key: &str, value: &Value, why: &str) -> Error {
     Error::new(code::BAD_CONFIG, format!("key `{key}` ({value}) {why}"))
 }
 
+pub(crate) fn flag(conf: &Value, key: &str, default: bool) -> Result<bool> {
+    match &conf[key] {
+        Value::Null => Ok(default),
+        Value::Bool(value) => Ok(*value),
+        other => Err(invalid(key, other, "is neither true nor false")),
+    }
+}
+
 /// A text; an empty one is none.
 pub(crate) fn text(conf: &Value, key: &str) -> Result<Option<String>> {
     match &conf[key] {

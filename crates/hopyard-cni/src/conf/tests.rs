@@ -35,7 +35,8 @@ fn keys_are_read_and_wrong_values_are_named() {
     let conf = Conf::of(&call(all, "")).unwrap();
     assert!(conf.may_spoof && conf.isolated);
     assert_eq!((conf.mtu, conf.vlan), (Some(1400), Some(100)));
-    assert_eq!(conf.ipam.as_deref(), Some("host-local"));
+    let kind = conf.ipam.unwrap();
+    assert_eq!((kind.name.as_str(), kind.in_process), ("host-local", false));
     for (key, value) in [
         ("mtu", json!("1400")),
         ("mtu", json!(-1)),
@@ -49,6 +50,8 @@ fn keys_are_read_and_wrong_values_are_named() {
         ("mac", json!("ff:ff:ff:ff:ff:ff")),
         ("ipam", json!({ "subnet": "10.0.0.0/8" })),
         ("ipam", json!({ "type": "../sh" })),
+        ("ipamInProcess", json!(true)),
+        ("ipamInProcess", json!(1)),
         ("switch", json!("a/b")),
     ] {
         let error = Conf::of(&call(json!({ key: value }), "")).unwrap_err();

@@ -1,0 +1,175 @@
+//! The work of the IPAM plugin `host-local` in this process, for networks with `ipamInProcess`: without a second program, whose start
+//! takes longer than all else of an ADD.
+//!
+//! Configuration, order of addresses and store are those of the reference program (1.1.1 to 1.9), which may be used in turns with this
+//! on the same network. What is different:
+//!
+//! - An unknown key is an error.
+//! - ADD does not look through all reservations for one of the same container and device. Of attachments by this plugin there is
+//!   none: their record says what they have, and ADD takes that away first. One that another plugin of the same network left stays
+//!   reserved until GC, where the reference program would refuse the ADD.
+//! - DEL frees the addresses that the record names, and looks through all where it names none.
+//! - GC frees what is not valid, and STATUS checks the configuration. The reference program does nothing in either.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result, code};
+use crate::outcome::network;
+use crate::record::attachments;
+
+mod config;
+mod ranges;
+mod store;
+
+use config::Config;
+use ranges::RangeSet;
+use store::{Owner, Store};
+
+/// One call of the plugin.
+pub(crate) struct HostLocal<'a> {
+    pub(crate) network: &'a str,
+    pub(crate) container: &'a str,
+    pub(crate) ifname: &'a str,
+    /// `CNI_ARGS`.
+    pub(crate) args: &'a str,
+    /// The network configuration.
+    pub(crate) conf: Value,
+}
+
+impl HostLocal<'_> {
+    fn config(&self) -> Result<Config> {
+        Config::of(&self.conf, self.args)
+    }
+
+    fn directory(&self) -> Result<PathBuf> {
+        config::directory(&self.conf, self.network)
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::new(self.container, self.ifname)
+    }
+
+    /// Checks the configuration.
+    pub(crate) fn ready(&self) -> Result<()> {
+        self.directory()?;
+        self.config().map(drop)
+    }
+
+    /// Reserves an address of each range set, and gives the result. Where one fails, none stays reserved.
+    pub(crate) fn add(&self) -> Result<Value> {
+        let config = self.config()?;
+        let dns = config.dns()?;
+        let store = Store::make(self.directory()?)?;
+        let mut reserved = Vec::new();
+        if let Err(mut error) = self.reserve(&store, &config, &mut reserved) {
+            let files = reserved.iter().map(|ip| store.file(*ip));
+            if let Err(problem) = store.remove(files) {
+                error.also(&problem);
+            }
+            return Err(error);
+        }
+        let sets = config.sets.iter().zip(&reserved);
+        let ips: Vec<Value> = sets.filter_map(|(set, ip)| set.result(*ip)).collect();
+        Ok(json!({ "ips": ips, "routes": config.routes, "dns": dns }))
+    }
+
+    /// Puts into `reserved` what it reserves, also where it fails.
+    fn reserve(&self, store: &Store, config: &Config, reserved: &mut Vec<IpAddr>) -> Result<()> {
+        let owner = self.owner();
+        for (n, (set, asked)) in config.sets.iter().zip(&config.asked).enumerate() {
+            let given = match asked {
+                Some(ip) => store.reserve(&owner, [*ip])?,
+                None => store.reserve(&owner, set.candidates(store.last(n)))?,
+            };
+            let ip = given.ok_or_else(|| match asked {
+                Some(ip) => taken(store, *ip),
+                None => exhausted(set),
+            })?;
+            reserved.push(ip);
+            store.note_last(n, ip)?;
+        }
+        Ok(())
+    }
+
+    /// Frees the container's addresses: those that are `known` or, where none is, all that name it. What is free already is fine.
+    pub(crate) fn del(&self, known: &[IpAddr]) -> Result<()> {
+        match Store::open(self.directory()?)? {
+            Some(store) => store.release(&self.owner(), known),
+            None => Ok(()),
+        }
+    }
+
+    /// Are the addresses of `prevResult` that are in the ranges still reserved? Where none is, because the ranges are others now, any
+    /// address of the container will do, as with the reference program.
+    pub(crate) fn check(&self) -> Result<()> {
+        let config = self.config()?;
+        let owner = self.owner();
+        let Some(store) = Store::open(self.directory()?)? else {
+            return Err(self.gone("no address of the network is reserved"));
+        };
+        let previous = self.conf["prevResult"]["ips"].as_array();
+        let addresses = previous.into_iter().flatten();
+        let addresses = addresses.filter_map(|ip| Some(network(&ip["address"]).ok()?.0));
+        let ours: Vec<IpAddr> = addresses
+            .filter(|ip| config.sets.iter().any(|set| set.contains(*ip)))
+            .collect();
+        if let Some(ip) = ours.iter().find(|ip| !store.is_of(**ip, &owner)) {
+            return Err(self.gone(&format!("{ip} is reserved no longer")));
+        }
+        if ours.is_empty() && store.files_of(&owner)?.is_empty() {
+            return Err(self.gone("no address is reserved"));
+        }
+        Ok(())
+    }
+
+    fn gone(&self, what: &str) -> Error {
+        let msg = format!(
+            "{what} for container `{}`, `{}`: DEL it, and ADD it again",
+            self.container, self.ifname
+        );
+        Error::new(code::CHANGED, msg)
+    }
+
+    /// Frees what is of no valid attachment.
+    ///
+    /// Reservations that name no device stay: those of versions before 0.8, and what somebody wrote by hand to keep an address free.
+    pub(crate) fn collect(&self, valid: &BTreeSet<(String, String)>) -> Result<()> {
+        let Some(store) = Store::open(self.directory()?)? else {
+            return Ok(());
+        };
+        let reservations = store.reservations()?;
+        // Under the lock of the store. Whoever has reserved something and is still at work has a record: ADD makes it before, DEL
+        // removes it afterwards.
+        let recorded = attachments(self.network)?.into_iter();
+        let recorded = recorded.map(|one| (one.container, one.ifname));
+        let staying: BTreeSet<(String, String)> = recorded.chain(valid.iter().cloned()).collect();
+        let leaving = reservations.into_iter().filter(|(_, owner)| {
+            let named = owner.attachment();
+            named.is_some_and(|named| !staying.contains(&named))
+        });
+        store.remove(leaving.map(|(file, _)| file))
+    }
+}
+
+fn taken(store: &Store, ip: IpAddr) -> Error {
+    let whose = match store.owner(ip) {
+        Some(owner) => format!(" by {owner}"),
+        None => String::new(),
+    };
+    let msg = format!(
+        "the address {ip} that was asked for is reserved already{whose} (`{}`)",
+        store.file(ip).display()
+    );
+    Error::new(code::IPAM, msg)
+}
+
+fn exhausted(set: &RangeSet) -> Error {
+    let msg = format!(
+        "no address of {set} is free: widen the range, or DEL containers; GC frees what those left that are gone"
+    );
+    Error::new(code::IPAM, msg)
+}
