@@ -173,3 +173,6 @@ fn exhausted(set: &RangeSet) -> Error {
     );
     Error::new(code::IPAM, msg)
 }
+
+#[cfg(test)]
+mod tests;

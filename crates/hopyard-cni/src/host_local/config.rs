@@ -224,3 +224,6 @@ fn dns_of(text: &str) -> Value {
     }
     Value::Object(dns)
 }
+
+#[cfg(test)]
+mod tests;

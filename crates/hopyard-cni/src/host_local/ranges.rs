@@ -225,3 +225,6 @@ impl fmt::Display for RangeSet {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -261,3 +261,6 @@ fn write(options: &mut fs::OpenOptions, path: &Path, text: &str) -> Result<()> {
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(failed("write", path))
 }
+
+#[cfg(test)]
+mod tests;
