@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::host::{Container, Host, RECORDS, RESERVED, Running, conf_with, files, on_host, with};
 
-fn attachments(ids: &[&str]) -> Value {
+pub(crate) fn attachments(ids: &[&str]) -> Value {
     ids.iter()
         .map(|id| json!({ "containerID": id, "ifname": "eth0" }))
         .collect()
@@ -119,7 +119,12 @@ fn gc_waits_for_the_ipam_plugin_of_an_add_that_was_killed() {
 const SIDE_BY_SIDE: usize = 5;
 
 /// Kills ADDs at random moments; gives how many were done before that.
-fn killed(host: &Host, count: usize, containers: &mut Vec<Container>) -> usize {
+pub(crate) fn killed(
+    host: &Host,
+    count: usize,
+    containers: &mut Vec<Container>,
+    conf_of: impl Fn(usize) -> Value,
+) -> usize {
     let mut done = 0;
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let first = host.container("first");
@@ -163,7 +168,7 @@ fn killed(host: &Host, count: usize, containers: &mut Vec<Container>) -> usize {
 }
 
 /// How many ADDs are killed; a thousand by hand.
-fn how_many() -> usize {
+pub(crate) fn how_many() -> usize {
     let asked = std::env::var("HOPYARD_KILLED_ADDS").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(100)
 }
@@ -174,7 +179,7 @@ fn killed_adds_leave_nothing_after_gc() {
         let count = how_many();
         // Kept: a namespace that goes takes the device with it.
         let mut containers = Vec::new();
-        let done = killed(host, count, &mut containers);
+        let done = killed(host, count, &mut containers, conf_of);
         let leaked = reserved().len();
         assert!(
             leaked > 2,

@@ -11,6 +11,7 @@ mod crowd;
 mod failures;
 mod garbage;
 mod host;
+mod host_local;
 mod netavark;
 mod podman;
 mod rules;
