@@ -90,7 +90,7 @@ mod xtables;
 
 pub use af_xdp::{PassedOn, XdpPair};
 pub use cgroup::{Cgroup, own_cgroup};
-pub use classifier::{Classifier, Side};
+pub use classifier::{Classifier, NewClassifier, Side};
 pub use conntrack::{ConntrackStats, Tracked, conntrack_stats, fill_conntrack, tracked_to};
 pub use container::{start_first, unshare_mount_and_cgroup};
 pub use device_config::DeviceConfig;

@@ -1,5 +1,6 @@
 //! Netlink sockets: one request, all its answers.
 
+use std::cell::Cell;
 use std::io;
 
 use netlink_packet_core::{
@@ -18,6 +19,12 @@ const NLM_F_ACK_TLVS: u16 = 0x200;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 /// The kernel's largest dump buffer is 32 KiB (`netlink_recvmsg`).
 const BUFFER: usize = 64 * 1024;
+thread_local! {
+    /// Where answers are read into. One for each thread: a thousand namespaces have a socket each, and to take memory for every
+    /// answer costs more than to read it.
+    static ANSWER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// How often a dump that was overtaken by a change is taken again.
 const DUMP_ATTEMPTS: usize = 16;
 
@@ -104,13 +111,20 @@ impl Netlink {
     }
 
     fn receive(&mut self) -> Result<(Vec<Vec<u8>>, bool), Refusal> {
-        // Not kept: a thousand namespaces have a socket each.
-        let mut buffer = Vec::with_capacity(BUFFER);
+        let mut buffer = ANSWER.take();
+        buffer.reserve(BUFFER);
+        let received = self.receive_into(&mut buffer);
+        buffer.clear();
+        ANSWER.set(buffer);
+        received
+    }
+
+    fn receive_into(&mut self, buffer: &mut Vec<u8>) -> Result<(Vec<Vec<u8>>, bool), Refusal> {
         let mut replies = Vec::new();
         let mut interrupted = false;
         loop {
             buffer.clear();
-            let length = retry(|| self.socket.recv(&mut buffer, libc::MSG_TRUNC))?;
+            let length = retry(|| self.socket.recv(buffer, libc::MSG_TRUNC))?;
             if length > buffer.len() {
                 return Err(io::Error::from_raw_os_error(libc::EMSGSIZE).into());
             }

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
+use crate::netns::NetNs;
 
 impl Handle {
     /// Reads a sysctl by its path below `/proc/sys`, `net/ipv4/ip_forward`; blanks at the end removed.
@@ -26,7 +27,7 @@ impl Handle {
     /// # Errors
     /// As [`Handle::sysctl`]; [`Error::Kernel`] for a value the kernel refuses.
     pub fn set_sysctl(&self, key: &str, value: &str) -> Result<()> {
-        self.ns().run(|| set_here(key, value))?
+        self.where_sysctls_are(|| set_here(key, value))?
     }
 
     /// Sets several, and says of each what came of it, in their order.
@@ -35,7 +36,15 @@ impl Handle {
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`.
     pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<Vec<Result<()>>> {
         let set = |(key, value): &(&str, &str)| set_here(key, value);
-        self.ns().run(|| settings.iter().map(set).collect())
+        self.where_sysctls_are(|| settings.iter().map(set).collect())
+    }
+
+    /// Runs `f` where `/proc/sys/net` is that of the namespace: on the calling thread if it is in there.
+    fn where_sysctls_are<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
+        if NetNs::current()?.inode()? == self.ns().inode()? {
+            return Ok(f());
+        }
+        self.ns().run(f)
     }
 
     /// Whether the namespace has this sysctl.

@@ -11,6 +11,7 @@
 use std::fs;
 use std::io::Read;
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,8 +24,8 @@ use nix::unistd::{pipe2, read};
 
 use hopyard_net::clock::{monotonic_ns, process_cpu_ns};
 use hopyard_net::{
-    BridgeSettings, Cgroup, Error, Handle, LinkKind, NetNs, NewLink, Side, apply_ruleset,
-    nft_counters, unbind,
+    BridgeSettings, Cgroup, Error, Handle, LinkKind, NetNs, NewClassifier, NewLink, Side,
+    apply_ruleset, nft_counters, unbind,
 };
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -499,6 +500,23 @@ fn a_clsact_comes_once_and_goes_with_its_classifiers() {
         handle.classifiers("lo", Side::Egress).unwrap()[0].kind,
         "bpf"
     );
+    let file = std::fs::File::open("/dev/null").unwrap();
+    let no_program = NewClassifier {
+        program: file.as_fd(),
+        name: "nothing",
+        priority: 7,
+        handle: 1,
+    };
+    let put = [Handle::add_classifier, Handle::replace_classifier];
+    let refused = put.map(|put| put(&handle, "lo", Side::Ingress, &no_program).unwrap_err());
+    for (error, what) in refused.iter().zip(["attach", "replace"]) {
+        let error = error.to_string();
+        assert!(
+            error.contains(&format!("{what} program `nothing`")),
+            "{error}"
+        );
+    }
+    assert_eq!(listed(), [0, 1]);
     handle.remove_clsact("lo").unwrap();
     assert_eq!(listed(), [0, 0]);
     let error = handle.remove_clsact("lo").unwrap_err().to_string();

@@ -131,7 +131,12 @@ impl Ready {
         }
         // Somebody upgraded the switch, or made it anew.
         if programs::identity(&switch.directory, Hook::Port)? != self.program {
-            programs::replace_classifier(&switch.directory, Hook::Port, new.device)?;
+            programs::replace_classifier(
+                &switch.directory,
+                &self.here.handle,
+                Hook::Port,
+                new.device,
+            )?;
         }
         switch.learn_host_behind(&self.here, &mut self.host)?;
         switch

@@ -7,7 +7,7 @@ use aya::include_bytes_aligned;
 use aya::programs::links::{FdLink, LinkError, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::{
-    LinkOrder, ProgramError, SchedClassifier, TestRun, TestRunOptions, loaded_links,
+    LinkOrder, ProgramError, ProgramInfo, SchedClassifier, TestRun, TestRunOptions, loaded_links,
 };
 use hopyard_net::Handle;
 use nix::errno::Errno;
@@ -65,10 +65,18 @@ fn pinned(directory: &Path, hook: Hook) -> Result<SchedClassifier> {
     pinned_program(directory, hook.program())
 }
 
-fn pinned_program(directory: &Path, program: &str) -> Result<SchedClassifier> {
+fn pinned_program(directory: &Path, program: &'static str) -> Result<SchedClassifier> {
+    let info = info(directory, program)?;
+    SchedClassifier::from_program_info(info, program.into())
+        .map_err(Error::bpf(format!("open the program {program}")))
+}
+
+/// What the kernel says of a pinned program. `SchedClassifier::from_pin` asks for the name as well, and to know whether the kernel
+/// gives names aya first loads some twenty programs and maps, which takes longer than to attach a program.
+fn info(directory: &Path, program: &str) -> Result<ProgramInfo> {
     let file = directory.join(program_file(program));
-    SchedClassifier::from_pin(&file)
-        .map_err(Error::bpf(format!("open the program {}", file.display())))
+    let what = format!("open the program {}", file.display());
+    ProgramInfo::from_pin(&file).map_err(Error::bpf(what))
 }
 
 /// A device as the programs see it.
@@ -130,10 +138,10 @@ pub(crate) fn attach(
     link: &str,
 ) -> Result<()> {
     let what = format!("attach {} to `{device}`", hook.program());
-    let mut program = pinned(directory, hook)?;
-    let own = program.info().map_err(Error::bpf(what.clone()))?.id();
+    let info = info(directory, hook.program())?;
+    let own = info.id();
     if place.hooks == Hooks::Clsact {
-        classifier::attach(place.handle, &mut program, hook, device)?;
+        classifier::attach(place.handle, &info, hook, device)?;
         return place
             .check_first(&what, hook, device, own)
             .inspect_err(|_| {
@@ -141,6 +149,7 @@ pub(crate) fn attach(
                 let _ = classifier::detach(place.handle, hook, device, own);
             });
     }
+    let mut program = pinned(directory, hook)?;
     let order = TcAttachOptions::TcxOrder(if place.behind {
         LinkOrder::last()
     } else {
@@ -176,8 +185,13 @@ impl Place<'_> {
 }
 
 /// Makes the pinned program of a hook run as the classifier of a device in place of the one there.
-pub(crate) fn replace_classifier(directory: &Path, hook: Hook, device: &str) -> Result<()> {
-    classifier::replace(&mut pinned(directory, hook)?, hook, device)
+pub(crate) fn replace_classifier(
+    directory: &Path,
+    handle: &Handle,
+    hook: Hook,
+    device: &str,
+) -> Result<()> {
+    classifier::replace(handle, &info(directory, hook.program())?, hook, device)
 }
 
 /// Takes the classifier of a hook off a device, if it is the pinned program.
@@ -233,9 +247,5 @@ pub(crate) fn is_pinned(directory: &Path, program: u32) -> Result<bool> {
 
 /// The identity of the pinned program of a hook.
 pub(crate) fn identity(directory: &Path, hook: Hook) -> Result<u32> {
-    let program = pinned(directory, hook)?;
-    let info = program
-        .info()
-        .map_err(Error::bpf("read a program's description"))?;
-    Ok(info.id())
+    info(directory, hook.program()).map(|info| info.id())
 }

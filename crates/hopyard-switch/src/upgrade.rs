@@ -1,5 +1,7 @@
 //! Putting the programs of another version in place of those that run.
 
+use hopyard_net::Handle;
+
 use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::hook::{Hook, Hooks, port_link, uplink_link};
@@ -65,10 +67,11 @@ impl Switch {
 
     /// From within the namespace.
     fn replace_classifiers(&self, config: &Config) -> Result<()> {
+        let here = Handle::here()?;
         let attached = attached(&self.state, config)?.into_iter();
         for one in attached.filter(|one| one.hooks == Hooks::Clsact) {
             if let Some(device) = device_name(one.device) {
-                programs::replace_classifier(&self.directory, one.hook, &device)?;
+                programs::replace_classifier(&self.directory, &here, one.hook, &device)?;
             }
         }
         Ok(())
