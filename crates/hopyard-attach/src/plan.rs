@@ -358,7 +358,8 @@ uplink = "up0"
         };
         let plan = Plan::read(None, &changes).unwrap();
         let names: Vec<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
-        assert_eq!(names, ["bridge", "macvlan", "ptp", "hopyard"]);
+        let all = ["bridge", "macvlan", "ptp", "hopyard", "hopyard-in-process"];
+        assert_eq!(names, all);
         assert_eq!(
             (plan.base.as_str(), plan.name.as_str()),
             ("bridge", "attach")
