@@ -64,8 +64,11 @@ impl Leaving {
         let entry = record.and_then(|record| record.entry.as_ref());
         let recorded: Option<Value> = entry.and_then(|entry| parse(entry.conf.as_bytes()).ok());
         // What the runtime gives for this attachment is better, as it has `prevResult`, unless somebody changed it since.
-        let prefer =
-            |recorded: &Value| call.command == Command::Gc || recorded["ipam"] != call.conf["ipam"];
+        let prefer = |recorded: &Value| {
+            call.command == Command::Gc
+                || recorded["ipam"] != call.conf["ipam"]
+                || Kind::of(&call.conf).is_err()
+        };
         let (conf, text) = match (recorded, entry) {
             (Some(recorded), Some(entry)) if prefer(&recorded) => (recorded, entry.conf.clone()),
             _ => (call.conf.clone(), call.text.clone()),
@@ -87,12 +90,17 @@ impl Leaving {
                 SwitchName::of(&call.conf, &attachment.network)?,
             ),
         };
+        let mut ipam = Kind::of(&conf)?;
+        if let Some(kind) = &mut ipam {
+            // Whoever has reserved addresses frees them, whatever the key says by now: the program may not be there.
+            kind.in_process |= record.is_some_and(|record| !record.reserved().is_empty());
+        }
         Ok(Self {
             attachment: attachment.clone(),
             netns: call.netns.clone(),
             device,
             switch,
-            ipam: Kind::of(&conf)?,
+            ipam,
             conf: text,
             args: entry.map_or_else(|| call.args.clone(), |entry| entry.args.clone()),
             path: call.path.clone(),

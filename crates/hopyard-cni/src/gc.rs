@@ -23,6 +23,7 @@ const VALID: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];
 pub(crate) fn gc(call: &Call) -> Result<()> {
     let began = SystemTime::now();
     let valid = valid(call)?;
+    let kind = Kind::of(&call.conf)?;
     let here = Handle::here()?;
     let mut problems = Vec::new();
     let is_valid = |one: &Attachment| valid.contains(&(one.container.clone(), one.ifname.clone()));
@@ -31,8 +32,8 @@ pub(crate) fn gc(call: &Call) -> Result<()> {
     for some in leaving.chunks(AT_ONCE) {
         problems.extend(collect(call, &here, some, began));
     }
-    if let Some(kind) = Kind::of(&call.conf)?
-        && let Err(error) = call.ipam(&kind).collect(&valid)
+    if let Some(kind) = &kind
+        && let Err(error) = call.ipam(kind).collect(&valid, began)
     {
         problems.push(error);
     }

@@ -12,14 +12,16 @@
 //! - GC frees what is not valid, and STATUS checks the configuration. The reference program does nothing in either.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result, code};
 use crate::outcome::network;
-use crate::record::attachments;
+use crate::record::Attachment;
 
 mod config;
 mod ranges;
@@ -28,6 +30,9 @@ mod store;
 use config::Config;
 use ranges::RangeSet;
 use store::{Owner, Store};
+
+/// A file that was changed now has the time of the kernel's last tick, which is at most so long ago.
+const TICK: Duration = Duration::from_millis(10);
 
 /// One call of the plugin.
 pub(crate) struct HostLocal<'a> {
@@ -95,11 +100,24 @@ impl HostLocal<'_> {
         Ok(())
     }
 
-    /// Frees the container's addresses: those that are `known` or, where none is, all that name it. What is free already is fine.
-    pub(crate) fn del(&self, known: &[IpAddr]) -> Result<()> {
-        match Store::open(self.directory()?)? {
-            Some(store) => store.release(&self.owner(), known),
-            None => Ok(()),
+    /// Frees the container's addresses: those that its record has or, where that says nothing, all that name it. What is free already is
+    /// fine. `None`: it has no record.
+    pub(crate) fn del(&self, recorded: Option<&[IpAddr]>) -> Result<()> {
+        let Some(store) = Store::open(self.directory()?)? else {
+            return Ok(());
+        };
+        // Since the caller looked, an ADD has begun.
+        if recorded.is_none() && self.attachment(self.container, self.ifname).is_recorded() {
+            return Ok(());
+        }
+        store.release(&self.owner(), recorded.unwrap_or_default())
+    }
+
+    fn attachment(&self, container: &str, ifname: &str) -> Attachment {
+        Attachment {
+            network: self.network.to_owned(),
+            container: container.to_owned(),
+            ifname: ifname.to_owned(),
         }
     }
 
@@ -117,8 +135,10 @@ impl HostLocal<'_> {
         let ours: Vec<IpAddr> = addresses
             .filter(|ip| config.sets.iter().any(|set| set.contains(*ip)))
             .collect();
-        if let Some(ip) = ours.iter().find(|ip| !store.is_of(**ip, &owner)) {
-            return Err(self.gone(&format!("{ip} is reserved no longer")));
+        for ip in &ours {
+            if !store.is_of(*ip, &owner)? {
+                return Err(self.gone(&format!("{ip} is reserved no longer")));
+            }
         }
         if ours.is_empty() && store.files_of(&owner)?.is_empty() {
             return Err(self.gone("no address is reserved"));
@@ -134,31 +154,52 @@ impl HostLocal<'_> {
         Error::new(code::CHANGED, msg)
     }
 
-    /// Frees what is of no valid attachment.
+    /// Frees what is of no valid attachment, and was reserved before GC `began`: until then the runtime listed what is valid.
     ///
-    /// Reservations that name no device stay: those of versions before 0.8, and what somebody wrote by hand to keep an address free.
-    pub(crate) fn collect(&self, valid: &BTreeSet<(String, String)>) -> Result<()> {
+    /// Files that name no container and device stay: those of versions before 0.8, and what somebody wrote by hand to keep an address
+    /// free.
+    pub(crate) fn collect(
+        &self,
+        valid: &BTreeSet<(String, String)>,
+        began: SystemTime,
+    ) -> Result<()> {
         let Some(store) = Store::open(self.directory()?)? else {
             return Ok(());
         };
-        let reservations = store.reservations()?;
-        // Under the lock of the store. Whoever has reserved something and is still at work has a record: ADD makes it before, DEL
-        // removes it afterwards.
-        let recorded = attachments(self.network)?.into_iter();
-        let recorded = recorded.map(|one| (one.container, one.ifname));
-        let staying: BTreeSet<(String, String)> = recorded.chain(valid.iter().cloned()).collect();
-        let leaving = reservations.into_iter().filter(|(_, owner)| {
-            let named = owner.attachment();
-            named.is_some_and(|named| !staying.contains(&named))
-        });
-        store.remove(leaving.map(|(file, _)| file))
+        let mut leaving = Vec::new();
+        for (file, owner) in store.reservations()? {
+            if self.is_left(&file, &owner, valid, began) {
+                leaving.push(file);
+            }
+        }
+        store.remove(leaving)
+    }
+
+    fn is_left(
+        &self,
+        file: &Path,
+        owner: &Owner,
+        valid: &BTreeSet<(String, String)>,
+        began: SystemTime,
+    ) -> bool {
+        let Some((container, ifname)) = owner.attachment() else {
+            return false;
+        };
+        if valid.contains(&(container.to_owned(), ifname.to_owned())) || !Store::is_of_address(file)
+        {
+            return false;
+        }
+        let changed = fs::metadata(file).and_then(|data| data.modified());
+        // Whoever has reserved it by this plugin and is still at work has a record: ADD makes it before, DEL removes it afterwards.
+        changed.is_ok_and(|changed| changed + TICK < began)
+            && !self.attachment(container, ifname).is_recorded()
     }
 }
 
 fn taken(store: &Store, ip: IpAddr) -> Error {
     let whose = match store.owner(ip) {
-        Some(owner) => format!(" by {owner}"),
-        None => String::new(),
+        Ok(Some(owner)) => format!(" by {owner}"),
+        _ => String::new(),
     };
     let msg = format!(
         "the address {ip} that was asked for is reserved already{whose} (`{}`)",

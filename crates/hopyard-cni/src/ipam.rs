@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
+use std::time::SystemTime;
 
 use serde_json::Value;
 
@@ -110,11 +111,7 @@ impl Ipam<'_> {
     /// Has the plugin take back what it gave.
     pub(crate) fn del(&self, record: Option<&Record>) -> Result<()> {
         match self.in_process()? {
-            Some(own) => {
-                let entry = record.and_then(|record| record.entry.as_ref());
-                let known = entry.map(|entry| entry.reserved.as_slice());
-                own.del(known.unwrap_or_default())
-            }
+            Some(own) => own.del(record.map(Record::reserved)),
             None => self.run("DEL", record).map(drop),
         }
     }
@@ -134,10 +131,15 @@ impl Ipam<'_> {
         }
     }
 
-    /// GC. The pairs of container and device that are `valid` stay; a program reads them from the configuration.
-    pub(crate) fn collect(&self, valid: &BTreeSet<(String, String)>) -> Result<()> {
+    /// GC. The pairs of container and device that are `valid` stay, which a program reads from the configuration; and what was reserved
+    /// since GC `began`.
+    pub(crate) fn collect(
+        &self,
+        valid: &BTreeSet<(String, String)>,
+        began: SystemTime,
+    ) -> Result<()> {
         match self.in_process()? {
-            Some(own) => own.collect(valid),
+            Some(own) => own.collect(valid, began),
             None => self.run("GC", None).map(drop),
         }
     }

@@ -61,6 +61,11 @@ impl Attachment {
         directory(&self.network)
     }
 
+    /// Is there a record? By its name: one that another one takes the place of may be missing in a list of the directory.
+    pub(crate) fn is_recorded(&self) -> bool {
+        fs::symlink_metadata(self.file()).is_ok()
+    }
+
     fn file(&self) -> PathBuf {
         let name = format!("{}{SEPARATOR}{}", self.container, self.ifname);
         self.directory().join(name)
@@ -170,6 +175,14 @@ impl Record {
     pub(crate) fn share(&self) -> Result<OwnedFd> {
         let shared = self.file.try_clone().map_err(failed("share", &self.path))?;
         Ok(shared.into())
+    }
+
+    /// The addresses that this process has reserved, as far as is known.
+    pub(crate) fn reserved(&self) -> &[IpAddr] {
+        let entry = self.entry.as_ref();
+        entry
+            .map(|entry| entry.reserved.as_slice())
+            .unwrap_or_default()
     }
 
     /// Notes that ADD is done, and the addresses that this process has reserved for it. What is done after a GC has begun is none of

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::call::{check_container, check_ifname};
 use crate::error::{Error, Result, failed};
 
 const LOCK: &str = "lock";
@@ -65,10 +66,16 @@ impl Owner {
         }
     }
 
-    /// Container and device; `None`: no device is named.
-    pub(super) fn attachment(&self) -> Option<(String, String)> {
-        let ifname = self.ifname.clone()?;
-        Some((self.container.clone(), ifname))
+    /// Container and device; `None`: it does not name both.
+    pub(super) fn attachment(&self) -> Option<(&str, &str)> {
+        let (container, ifname) = (self.container.as_str(), self.ifname.as_deref()?);
+        (check_container(container).is_ok() && check_ifname(ifname).is_ok())
+            .then_some((container, ifname))
+    }
+
+    /// The text was empty.
+    fn is_nobody(&self) -> bool {
+        self.container.is_empty() && self.ifname.is_none()
     }
 }
 
@@ -103,9 +110,10 @@ impl Store {
 
     /// The same where there is a directory; `None`: nothing was ever reserved.
     pub(super) fn open(directory: PathBuf) -> Result<Option<Self>> {
-        if !directory.is_dir() {
-            return Ok(None);
-        }
+        match fs::metadata(&directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found.map_err(failed("look at", &directory))?,
+        };
         Self::lock(directory).map(Some)
     }
 
@@ -181,13 +189,19 @@ impl Store {
     }
 
     /// Who has an address; `None`: nobody.
-    pub(super) fn owner(&self, ip: IpAddr) -> Option<Owner> {
+    pub(super) fn owner(&self, ip: IpAddr) -> Result<Option<Owner>> {
         read(&self.file(ip))
     }
 
-    pub(super) fn is_of(&self, ip: IpAddr, owner: &Owner) -> bool {
-        let found = self.owner(ip);
-        found.is_some_and(|found| found == *owner || found == owner.without_device())
+    pub(super) fn is_of(&self, ip: IpAddr, owner: &Owner) -> Result<bool> {
+        let found = self.owner(ip)?;
+        Ok(found.is_some_and(|found| found == *owner || found == owner.without_device()))
+    }
+
+    /// Is the file that of an address, or to become that?
+    pub(super) fn is_of_address(file: &Path) -> bool {
+        let name = file.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name == NEW || name.parse::<IpAddr>().is_ok())
     }
 
     /// All reservations.
@@ -201,8 +215,7 @@ impl Store {
             if name == LOCK || name.starts_with(LAST) {
                 continue;
             }
-            // A directory, or what another process removed meanwhile, is no reservation.
-            if let Some(owner) = read(&entry.path()) {
+            if let Some(owner) = read(&entry.path())? {
                 found.push((entry.path(), owner));
             }
         }
@@ -224,13 +237,20 @@ impl Store {
         Ok(own)
     }
 
-    /// Frees what the owner has of the `known` addresses or, where none is known, of all.
+    /// Frees what the owner has of the `known` addresses or, where none is known, of all. A known one whose file is empty is its own too:
+    /// the text was not on the disk when the power failed.
     pub(super) fn release(&self, owner: &Owner, known: &[IpAddr]) -> Result<()> {
         if known.is_empty() {
             return self.remove(self.files_of(owner)?);
         }
-        let own = known.iter().filter(|ip| self.is_of(**ip, owner));
-        self.remove(own.map(|ip| self.file(*ip)))
+        let mut own = Vec::new();
+        for ip in known {
+            let is_lost = self.owner(*ip)?.is_some_and(|found| found.is_nobody());
+            if is_lost || self.is_of(*ip, owner)? {
+                own.push(self.file(*ip));
+            }
+        }
+        self.remove(own)
     }
 
     /// Removes files that may be gone already. Goes on after errors.
@@ -248,9 +268,15 @@ impl Store {
     }
 }
 
-fn read(file: &Path) -> Option<Owner> {
-    let text = fs::read(file).ok()?;
-    Some(Owner::read(&String::from_utf8_lossy(&text)))
+/// `None`: a directory, or nothing by now.
+fn read(file: &Path) -> Result<Option<Owner>> {
+    match fs::read(file) {
+        Ok(text) => Ok(Some(Owner::read(&String::from_utf8_lossy(&text)))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(failed("read", file)(error)),
+    }
 }
 
 fn write(options: &mut fs::OpenOptions, path: &Path, text: &str) -> Result<()> {

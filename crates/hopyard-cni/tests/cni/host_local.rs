@@ -67,6 +67,10 @@ fn given(said: &Said) -> Value {
     json!(keys)
 }
 
+fn given_in(history: &[Value]) -> usize {
+    history.iter().filter(|given| !given.is_null()).count()
+}
+
 /// What the store holds, by file.
 fn contents(store: &str) -> BTreeMap<String, String> {
     let names = files(store).into_iter();
@@ -110,9 +114,10 @@ fn it_gives_what_the_reference_program_gives() {
     let six = json!({ "subnet": "fd01::/64", "rangeStart": "fd01::30", "rangeEnd": "fd01::32" });
     let long = range("10.1.3.1", "10.1.3.200");
     let keys = |range: &Value, keys: Value| with(range, keys);
+    // With the number of ADDs of seven that get addresses.
     let confs = [
-        ("routes", keys(&long, json!({ "routes": routes })), ""),
-        ("too few", range("10.1.3.1", "10.1.3.3"), ""),
+        ("routes", keys(&long, json!({ "routes": routes })), "", 7),
+        ("too few", range("10.1.3.1", "10.1.3.3"), "", 5),
         (
             "a gateway within",
             keys(
@@ -120,8 +125,9 @@ fn it_gives_what_the_reference_program_gives() {
                 json!({ "gateway": "10.1.3.2" }),
             ),
             "",
+            5,
         ),
-        ("one address", json!({ "subnet": "10.1.3.0/30" }), ""),
+        ("one address", json!({ "subnet": "10.1.3.0/30" }), "", 2),
         (
             "two ranges",
             json!({ "ranges": [[
@@ -129,36 +135,41 @@ fn it_gives_what_the_reference_program_gives() {
                 { "subnet": "10.2.0.0/24", "rangeStart": "10.2.0.1", "rangeEnd": "10.2.0.4" },
             ]] }),
             "",
+            7,
         ),
         (
             "dual stack",
             json!({ "ranges": [[range("10.1.3.1", "10.1.3.200")], [six]] }),
             "",
+            5,
         ),
         (
             "both ways to write ranges",
             keys(&long, json!({ "ranges": [[six]] })),
             "",
+            5,
         ),
         (
             "dns",
             keys(&long, json!({ "resolvConf": "/run/resolv" })),
             "",
+            7,
         ),
-        ("asked", long.clone(), "IP=10.1.3.77"),
-        ("asked with its prefix", long.clone(), "IP=10.1.3.78/16"),
-        ("asked elsewhere", long.clone(), "IP=10.1.2.1"),
+        ("asked", long.clone(), "IP=10.1.3.77", 2),
+        ("asked with its prefix", long.clone(), "IP=10.1.3.78/16", 2),
+        ("asked elsewhere", long.clone(), "IP=10.1.2.1", 0),
         (
             "the gateway is asked",
             range("10.1.0.1", "10.1.0.9"),
             "IP=10.1.0.1",
+            0,
         ),
     ];
     with_reference(|host| {
         let text = "nameserver 10.1.0.1\nnameserver fd01::1\nsearch a.example b.example\n\
                     options ndots:2\ndomain a.example\n";
         fs::write("/run/resolv", text).unwrap();
-        for (n, (what, ipam, args)) in confs.into_iter().enumerate() {
+        for (n, (what, ipam, args, adds)) in confs.into_iter().enumerate() {
             let of = |home: &str| {
                 let home = format!("/run/{home}-{n}");
                 conf(with(&ipam, json!({ "dataDir": home })))
@@ -166,12 +177,16 @@ fn it_gives_what_the_reference_program_gives() {
             let theirs = history(host, &of("theirs"), args);
             let ours = history(host, &in_process(&of("ours")), args);
             assert_eq!(ours, theirs, "{what}");
+            assert_eq!(given_in(&ours.0), adds, "{what}");
         }
         // What the runtime asks for.
-        for (n, asked) in [
-            json!({ "runtimeConfig": { "ips": ["10.1.3.9/16"] } }),
-            json!({ "args": { "cni": { "ips": ["10.1.3.9"] } } }),
-            json!({ "runtimeConfig": { "ipRanges": [[range("10.1.4.1", "10.1.4.9")]] } }),
+        for (n, (asked, adds)) in [
+            (json!({ "runtimeConfig": { "ips": ["10.1.3.9/16"] } }), 2),
+            (json!({ "args": { "cni": { "ips": ["10.1.3.9"] } } }), 2),
+            (
+                json!({ "runtimeConfig": { "ipRanges": [[range("10.1.4.1", "10.1.4.9")]] } }),
+                7,
+            ),
         ]
         .into_iter()
         .enumerate()
@@ -184,6 +199,7 @@ fn it_gives_what_the_reference_program_gives() {
             let theirs = history(host, &of("theirs"), "");
             let ours = history(host, &in_process(&of("ours")), "");
             assert_eq!(ours, theirs, "{asked}");
+            assert_eq!(given_in(&ours.0), adds, "{asked}");
         }
     });
 }
@@ -420,5 +436,22 @@ fn it_needs_no_program_and_status_no_lock() {
         call("DEL").works();
         assert_eq!(reserved(), BTreeSet::new());
         host.is_clean();
+        // What this process has reserved it frees, also where the key is gone or came to another IPAM plugin.
+        let without = with(&conf, json!({ "ipamInProcess": false }));
+        let other = with(&conf, json!({ "ipam": { "type": "static" } }));
+        for now in [without, other] {
+            call("ADD").works();
+            let env = [
+                ("CNI_CONTAINERID", "c1"),
+                ("CNI_NETNS", netns.to_str().unwrap()),
+                ("CNI_IFNAME", "eth0"),
+                ("CNI_PATH", "/run/absent"),
+            ];
+            Running::start(host.command("DEL", &env), &now)
+                .said()
+                .works();
+            assert_eq!(reserved(), BTreeSet::new());
+            host.is_clean();
+        }
     });
 }

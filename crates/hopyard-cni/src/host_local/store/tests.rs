@@ -64,7 +64,7 @@ fn the_first_that_is_free_is_reserved() {
         assert_eq!(store.reserve(&owner, all).unwrap(), Some(all[1]));
         assert_eq!(store.reserve(&owner, all).unwrap(), Some(all[2]));
         assert_eq!(store.reserve(&owner, all).unwrap(), None);
-        assert_eq!(store.owner(all[1]), Some(owner.clone()));
+        assert_eq!(store.owner(all[1]).unwrap(), Some(owner.clone()));
         assert_eq!(
             names(directory),
             ["10.1.0.2", "10.1.0.3", "10.1.0.4", "lock"]
@@ -105,6 +105,11 @@ fn only_what_names_the_owner_is_freed() {
         store.release(&owner, &[]).unwrap();
         store.release(&owner, &known).unwrap();
         assert_eq!(names(directory), left);
+        // The record names what was not written when the power failed.
+        store
+            .release(&owner, &[ip("10.1.0.6"), ip("10.1.0.7")])
+            .unwrap();
+        assert_eq!(names(directory), ["10.1.0.4", "10.1.0.6", "lock"]);
     });
 }
 
