@@ -163,9 +163,8 @@ pub(super) fn sort_by_plan<'a>(
     }
     for (plan, why) in too_large {
         if !by_plan.contains_key(plan) {
-            demand
-                .not_run
-                .insert(plan.to_owned(), join(why.into_iter()));
+            let not_run = demand.not_run.entry(plan.to_owned());
+            not_run.or_insert_with(|| join(why.into_iter()));
         }
     }
     (demand, by_plan)

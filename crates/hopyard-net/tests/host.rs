@@ -510,12 +510,15 @@ fn a_clsact_comes_once_and_goes_with_its_classifiers() {
     let put = [Handle::add_classifier, Handle::replace_classifier];
     let refused = put.map(|put| put(&handle, "lo", Side::Ingress, &no_program).unwrap_err());
     for (error, what) in refused.iter().zip(["attach", "replace"]) {
-        let error = error.to_string();
+        let text = error.to_string();
         assert!(
-            error.contains(&format!("{what} program `nothing`")),
-            "{error}"
+            text.contains(&format!("{what} program `nothing`")),
+            "{text}"
         );
     }
+    // The file is no program, and there is no classifier that could be replaced.
+    let errnos = refused.map(|error| error.errno().map(Errno::from_raw));
+    assert_eq!(errnos, [Some(Errno::EINVAL), Some(Errno::ENOENT)]);
     assert_eq!(listed(), [0, 1]);
     handle.remove_clsact("lo").unwrap();
     assert_eq!(listed(), [0, 0]);

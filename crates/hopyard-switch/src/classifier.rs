@@ -1,8 +1,8 @@
 //! The programs as classifiers of `clsact` queueing disciplines.
 
-use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 
-use aya::programs::{ProgramInfo, tc};
+use aya::programs::tc;
 use hopyard_net::{Classifier, Handle, NewClassifier, Side};
 
 use crate::error::{Error, Result};
@@ -15,42 +15,31 @@ const HANDLE: u16 = 1;
 /// Attaches a program to a device, whose `clsact` is made where there is none. It stays when this process ends.
 pub(crate) fn attach(
     handle: &Handle,
-    program: &ProgramInfo,
+    program: BorrowedFd<'_>,
     hook: Hook,
     device: &str,
 ) -> Result<()> {
     handle.add_clsact(device)?;
-    with(program, hook, |new| {
-        handle.add_classifier(device, hook.side(), new)
-    })
+    Ok(handle.add_classifier(device, hook.side(), &new(program, hook))?)
 }
 
 /// Puts a program in the place of the one that [`attach`] attached, without a packet that sees neither or both.
 pub(crate) fn replace(
     handle: &Handle,
-    program: &ProgramInfo,
+    program: BorrowedFd<'_>,
     hook: Hook,
     device: &str,
 ) -> Result<()> {
-    with(program, hook, |new| {
-        handle.replace_classifier(device, hook.side(), new)
-    })
+    Ok(handle.replace_classifier(device, hook.side(), &new(program, hook))?)
 }
 
-fn with(
-    program: &ProgramInfo,
-    hook: Hook,
-    put: impl FnOnce(&NewClassifier<'_>) -> hopyard_net::Result<()>,
-) -> Result<()> {
-    let fd = program.fd();
-    let fd = fd.map_err(Error::bpf(format!("open {}", hook.program())))?;
-    put(&NewClassifier {
-        program: fd.as_fd(),
+fn new(program: BorrowedFd<'_>, hook: Hook) -> NewClassifier<'_> {
+    NewClassifier {
+        program,
         name: hook.program(),
         priority: PRIORITY,
         handle: HANDLE,
-    })?;
-    Ok(())
+    }
 }
 
 /// Takes the program of this identity off a device of the handle's namespace, which is the calling thread's, and the

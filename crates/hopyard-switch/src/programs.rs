@@ -1,5 +1,6 @@
 //! Loading the programs, attaching them by links that can be pinned, replacing them in place.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use aya::EbpfLoader;
@@ -7,7 +8,8 @@ use aya::include_bytes_aligned;
 use aya::programs::links::{FdLink, LinkError, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::{
-    LinkOrder, ProgramError, ProgramInfo, SchedClassifier, TestRun, TestRunOptions, loaded_links,
+    LinkOrder, ProgramError, ProgramFd, ProgramInfo, SchedClassifier, TestRun, TestRunOptions,
+    loaded_links,
 };
 use hopyard_net::Handle;
 use nix::errno::Errno;
@@ -22,6 +24,9 @@ static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/switch.
 
 /// What the kernel says of a link without a device.
 const DEFUNCT: i32 = Errno::ENOLINK as i32;
+/// How often a program is opened that somebody replaces at the same time.
+const ATTEMPTS: u32 = 16;
+
 /// Loads the programs with the maps pinned in `directory`, made there if they are missing, and pins
 /// them beside older ones, for [`install`].
 pub(crate) fn load(directory: &Path) -> Result<()> {
@@ -66,9 +71,28 @@ fn pinned(directory: &Path, hook: Hook) -> Result<SchedClassifier> {
 }
 
 fn pinned_program(directory: &Path, program: &'static str) -> Result<SchedClassifier> {
-    let info = info(directory, program)?;
-    SchedClassifier::from_program_info(info, program.into())
-        .map_err(Error::bpf(format!("open the program {program}")))
+    open(directory, program, |info| {
+        SchedClassifier::from_program_info(info, program.into())
+    })
+}
+
+/// Opens a pinned program by its identity; again where an upgrade has put another one in its place meanwhile.
+fn open<T>(
+    directory: &Path,
+    program: &str,
+    mut by_identity: impl FnMut(ProgramInfo) -> std::result::Result<T, ProgramError>,
+) -> Result<T> {
+    let mut again = ATTEMPTS;
+    loop {
+        match by_identity(info(directory, program)?) {
+            Err(ProgramError::SyscallError(e))
+                if again > 0 && e.io_error.raw_os_error() == Some(GONE) =>
+            {
+                again -= 1;
+            }
+            opened => return opened.map_err(Error::bpf(format!("open the program {program}"))),
+        }
+    }
 }
 
 /// What the kernel says of a pinned program. `SchedClassifier::from_pin` asks for the name as well, and to know whether the kernel
@@ -138,10 +162,9 @@ pub(crate) fn attach(
     link: &str,
 ) -> Result<()> {
     let what = format!("attach {} to `{device}`", hook.program());
-    let info = info(directory, hook.program())?;
-    let own = info.id();
     if place.hooks == Hooks::Clsact {
-        classifier::attach(place.handle, &info, hook, device)?;
+        let (own, program) = open_classifier(directory, hook)?;
+        classifier::attach(place.handle, program.as_fd(), hook, device)?;
         return place
             .check_first(&what, hook, device, own)
             .inspect_err(|_| {
@@ -150,6 +173,7 @@ pub(crate) fn attach(
             });
     }
     let mut program = pinned(directory, hook)?;
+    let own = program.info().map_err(Error::bpf(what.clone()))?.id();
     let order = TcAttachOptions::TcxOrder(if place.behind {
         LinkOrder::last()
     } else {
@@ -191,7 +215,15 @@ pub(crate) fn replace_classifier(
     hook: Hook,
     device: &str,
 ) -> Result<()> {
-    classifier::replace(handle, &info(directory, hook.program())?, hook, device)
+    let (_, program) = open_classifier(directory, hook)?;
+    classifier::replace(handle, program.as_fd(), hook, device)
+}
+
+/// The pinned program of a hook, with its identity.
+fn open_classifier(directory: &Path, hook: Hook) -> Result<(u32, ProgramFd)> {
+    open(directory, hook.program(), |info| {
+        Ok((info.id(), info.fd()?))
+    })
 }
 
 /// Takes the classifier of a hook off a device, if it is the pinned program.
