@@ -1,7 +1,10 @@
 //! Network sysctls of a namespace.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -33,10 +36,13 @@ impl Handle {
     /// Sets several, and says of each what came of it, in their order.
     ///
     /// # Errors
-    /// [`Error::Denied`] without `CAP_SYS_ADMIN`.
+    /// [`Error::Denied`] without `CAP_SYS_ADMIN`, where the namespace is not that of the calling thread.
     pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<Vec<Result<()>>> {
-        let set = |(key, value): &(&str, &str)| set_here(key, value);
-        self.where_sysctls_are(|| settings.iter().map(set).collect())
+        self.where_sysctls_are(|| {
+            let mut directory = None;
+            let set = |(key, value): &(&str, &str)| set_below(&mut directory, key, value);
+            settings.iter().map(set).collect()
+        })
     }
 
     /// Runs `f` where `/proc/sys/net` is that of the namespace: on the calling thread if it is in there.
@@ -67,6 +73,27 @@ pub(crate) fn set_here(key: &str, value: &str) -> Result<()> {
         .open(path(key, what)?)
         .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
     written.map_err(|error| explain(key, what(), error))
+}
+
+/// [`set_here`], by the directory of the last key if this one is in it too. Among a thousand namespaces the kernel compares a device's
+/// name with that of each (`proc_sys_compare`) to find its directory.
+fn set_below(directory: &mut Option<(String, File)>, key: &str, value: &str) -> Result<()> {
+    let what = || format!("set sysctl `{key}` to `{value}`");
+    let path = path(key, what)?;
+    let (above, name) = path.rsplit_once('/').unwrap_or_default();
+    let failed = |error: io::Error| explain(key, what(), error);
+    let (_, opened) = match directory.take() {
+        Some(last) if last.0 == above => directory.insert(last),
+        _ => directory.insert((above.to_owned(), File::open(above).map_err(failed)?)),
+    };
+    let file = openat(
+        opened,
+        name,
+        OFlag::O_WRONLY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    );
+    let mut file = File::from(file.map_err(|errno| failed(errno.into()))?);
+    io::Write::write_all(&mut file, value.as_bytes()).map_err(failed)
 }
 
 /// Sysctls outside `net/` belong to the whole host, whatever namespace one is in.
