@@ -1,5 +1,7 @@
 //! Every path with every peer: built, pinged, loaded, proved, taken down, nothing left.
 
+use std::net::IpAddr;
+use std::thread;
 use std::time::Duration;
 
 use hopyard::lab::paths::Echo;
@@ -7,11 +9,11 @@ use hopyard::lab::{Lab, Path, role};
 use hopyard::load::Sockets;
 use hopyard::meter::path_proof::{self, Traffic};
 use hopyard::model::{Cell, DeviceCount, Direction, Family, Hop, LoadKind, Measurement, Peer};
-use hopyard_net::{Handle, LinkKind, NewLink};
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 
 use crate::support::cli::PROGRAM;
 use crate::support::host::unharmed;
-use crate::support::icmp::{ping, ping_within};
+use crate::support::icmp::ping_within;
 use crate::support::kernels::{guests_boot_one, kernel};
 use crate::support::traces::Traces;
 use crate::support::walk::{walk_all, walk_guests};
@@ -21,6 +23,10 @@ use crate::support::{alone, apart, beside, cell, proved, sampler, slower, tell, 
 const ENOUGH_BYTES: u64 = 100;
 /// A window is not doubled beyond this.
 const LONGEST_MS: u64 = 800;
+/// An echo request is answered within this time, once the other end is up.
+const ANSWERED: Duration = Duration::from_secs(5);
+/// The same of a guest that boots meanwhile.
+const BOOTED_AND_ANSWERED: Duration = Duration::from_secs(95);
 
 fn build(path: &'static Path, peer: Peer, cell: &Cell) -> Result<Lab, String> {
     Lab::build(path, peer, &cell.axes).map_err(|e| hopyard::chain(&e))
@@ -76,18 +82,10 @@ fn conform(path: &'static Path, peer: Peer, set: &[(&str, &str)]) -> Result<(), 
     let stream = cell(path.name, peer, LoadKind::TcpStream, set);
     let lab = build(path, peer, &stream)?;
     let client = &lab.topology.client;
-    // A guest stands as long as its worker.
-    let guest = client
-        .guest_cpus
-        .map(|_| lab.start_worker(client, PROGRAM.as_ref()));
-    guest
-        .transpose()
-        .map_err(|e| hopyard::chain(&e))
-        .and_then(|guest| {
-            let pinged = ping_both_ways(&lab);
-            drop(guest);
-            pinged
-        })?;
+    let is_guest = client.guest_cpus.is_some();
+    if !is_guest {
+        ping_both_ways(&lab)?;
+    }
     // A guest boots for each of them.
     let loads: &[LoadKind] = match client.guest_cpus {
         Some(_) => &[LoadKind::TcpStream],
@@ -103,9 +101,14 @@ fn conform(path: &'static Path, peer: Peer, set: &[(&str, &str)]) -> Result<(), 
             set.push(("pace", "100mbit"));
         }
         let cell = cell(path.name, peer, load, &set);
-        let measured = enough(&lab, &cell).map_err(|why| format!("{load}: {why}"))?;
+        let measured = if is_guest {
+            pinged_meanwhile(&lab, || enough(&lab, &cell))
+        } else {
+            enough(&lab, &cell)
+        };
+        let measured = measured.map_err(|why| format!("{load}: {why}"))?;
         carried(&lab, &measured).map_err(|why| format!("{load}: {why}"))?;
-        let (is_guest, steal) = (client.guest_cpus.is_some(), measured.guest_steal_ratio);
+        let steal = measured.guest_steal_ratio;
         if steal.is_some() != is_guest || steal.is_some_and(|share| !(0.0..1.0).contains(&share)) {
             return Err(format!(
                 "{load}: steal of a guest ({is_guest}) is {steal:?}"
@@ -115,10 +118,21 @@ fn conform(path: &'static Path, peer: Peer, set: &[(&str, &str)]) -> Result<(), 
     Ok(())
 }
 
-fn ping_both_ways(lab: &Lab) -> Result<(), String> {
+/// From one end to an address of the other.
+struct Ping<'a> {
+    from: &'a NetNs,
+    to: IpAddr,
+    way: String,
+    /// Does the path answer it?
+    answered: bool,
+}
+
+/// All that there are between the ends of a lab.
+fn pings(lab: &Lab) -> Result<Vec<Ping<'_>>, String> {
+    let mut pings = Vec::new();
     // Ends of Unix sockets have no device but a loopback of their own.
     if lab.path.sockets != Sockets::Internet {
-        return Ok(());
+        return Ok(pings);
     }
     let ends = [&lab.topology.client, &lab.topology.server];
     for (is_back, from, to) in [(false, ends[0], ends[1]), (true, ends[1], ends[0])] {
@@ -126,25 +140,69 @@ fn ping_both_ways(lab: &Lab) -> Result<(), String> {
         if from.guest_cpus.is_some() {
             continue;
         }
-        let ns = lab.space(from.role).map_err(|e| e.to_string())?.handle.ns();
+        let space = lab.space(from.role).map_err(|e| e.to_string())?;
         for family in [Family::V4, Family::V6] {
-            let way = format!("{} to {}", from.role, to.role);
-            let answered = match (lab.path.echo)(family) {
-                Echo::BothWays => true,
-                Echo::ToServer => !is_back,
-                Echo::None => false,
-            };
-            let address = to.addresses.of(family);
-            if answered {
-                ping(ns, address).map_err(|why| format!("{way}: {why}"))?;
-            } else if let Ok(time) = ping_within(ns, address, Duration::from_millis(300)) {
-                return Err(format!(
-                    "{way}: {address} answered after {time:?}, unlike what the path says"
-                ));
-            }
+            pings.push(Ping {
+                from: space.handle.ns(),
+                to: to.addresses.of(family),
+                way: format!("{} to {}", from.role, to.role),
+                answered: match (lab.path.echo)(family) {
+                    Echo::BothWays => true,
+                    Echo::ToServer => !is_back,
+                    Echo::None => false,
+                },
+            });
+        }
+    }
+    Ok(pings)
+}
+
+impl Ping<'_> {
+    fn is_answered_within(&self, patience: Duration) -> Result<(), String> {
+        let answer = ping_within(self.from, self.to, patience);
+        answer
+            .map(drop)
+            .map_err(|why| format!("{}: {why}", self.way))
+    }
+}
+
+fn ping_both_ways(lab: &Lab) -> Result<(), String> {
+    for ping in pings(lab)? {
+        let Ping { from, to, way, .. } = &ping;
+        if ping.answered {
+            ping.is_answered_within(ANSWERED)?;
+        } else if let Ok(time) = ping_within(from, *to, Duration::from_millis(300)) {
+            return Err(format!(
+                "{way}: {to} answered after {time:?}, unlike what the path says"
+            ));
         }
     }
     Ok(())
+}
+
+/// Pings a guest and measures it, so that one guest serves both: a guest stands as long as its worker, and takes seconds to boot.
+/// Its card answers before its worker starts, so that the pings are over when the window opens.
+fn pinged_meanwhile<T>(
+    lab: &Lab,
+    measure: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let pings = pings(lab)?;
+    // While it boots, nothing is answered in any case.
+    if let Some(silent) = pings.iter().find(|ping| !ping.answered) {
+        return Err(format!("{}: no guest is known to be silent", silent.way));
+    }
+    let answered = || {
+        let mut pings = pings.iter();
+        pings.try_for_each(|ping| ping.is_answered_within(BOOTED_AND_ANSWERED))
+    };
+    let (measured, answered) = thread::scope(|scope| {
+        let answered = scope.spawn(answered);
+        let measured = measure();
+        (measured, answered.join().unwrap())
+    });
+    // An end that cannot be measured does not answer either.
+    let measured = measured?;
+    answered.map(|()| measured)
 }
 
 /// A measurement in which enough arrived to tell each device of the way from one beside it. An end that has no CPU for most of

@@ -4,6 +4,7 @@
 mod conformance;
 mod direct;
 mod flow_table;
+mod one_guest;
 mod redirects;
 mod side_by_side;
 mod tunnels;
@@ -25,7 +26,7 @@ use crate::support::cli::{PROGRAM, Running, Said, hopyard, pid, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::{guests_boot_one, kernel};
 use crate::support::walk::has_module;
-use crate::support::{beside, cell, skip_part, tell, until};
+use crate::support::{beside, cell, skip_part, tell, until, waiting};
 
 /// Enough for a guest whose CPU is emulated on a machine that others use as well.
 const PATIENCE: Duration = Duration::from_secs(400);
@@ -78,7 +79,7 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
     let plan = [
-        "--loads", "tcp_rr", "--blocks", "2", "--window", "300ms", "--turns", "off", "--json",
+        "--loads", "tcp_rr", "--blocks", "1", "--window", "300ms", "--turns", "off", "--json",
     ];
     let mut said = None;
     unharmed(|| {
@@ -97,17 +98,12 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
             .trim()
     );
     let cells = document["cells"].as_array().unwrap();
-    let mut failed = Vec::new();
-    for cell in cells {
-        assert_eq!(cell["way"]["proved"], true, "{cell}");
-        if cell["status"] != "ok" {
-            assert_eq!(cell["failed_samples"], 1, "{cell}");
-            failed.push(format!("{}: {}", cell["path"], cell["cause"]));
-        }
-    }
-    // A host that takes an emulated CPU away for the whole of a window fails its sample; a path that does not work
-    // there fails all of its.
-    assert!(failed.len() <= 1, "{failed:?}");
+    proved(cells, |one| {
+        let more = [one, &plan[..]].concat();
+        let again = in_guest(&kernel, &home.path().join("again"), &more);
+        let document = Running::start(again).wait_for(PATIENCE).json();
+        document["cells"].as_array().unwrap().clone()
+    });
     let cell = |path: &str| cells.iter().find(|c| c["path"] == path);
     for path in [
         "veth",
@@ -130,43 +126,10 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     assert_eq!(warned, emulated, "{said}");
     run(&["report", out.to_str().unwrap(), "--format", "json"]).exits(0);
     tell(&format!(
-        "{} cells on Linux {release} in {:?}, {failed:?}",
+        "{} cells on Linux {release} in {:?}",
         cells.len(),
         said.took
     ));
-}
-
-/// A host may keep the controller for itself; in a guest nobody else wants it.
-#[test]
-fn processes_have_shares_of_a_guests_cpus() {
-    let _beside = beside();
-    let home = tempfile::tempdir().unwrap();
-    let set = ["containers=own", "flows=3", "scheduler=groups"].map(|set| ["--set", set]);
-    let more = [
-        "--paths",
-        "bridge",
-        "--loads",
-        "udp_stream",
-        "--window",
-        "1s",
-        "--blocks",
-        "1",
-        "--accel",
-        "tcg",
-        "--json",
-    ];
-    let command = in_guest(
-        &kernel(),
-        &home.path().join("run"),
-        &[&more[..], &set.concat()].concat(),
-    );
-    let said = Running::start(command).wait_for(PATIENCE);
-    let document = said.json();
-    let cell = &document["cells"][0];
-    assert_eq!(cell["axes"]["scheduler"], "groups");
-    assert_eq!(cell["status"], "ok", "{cell}");
-    assert_eq!(cell["way"]["proved"], true, "{cell}");
-    tell(&format!("shares of a guest's CPUs in {:?}", said.took));
 }
 
 #[test]
@@ -204,8 +167,9 @@ fn claims_are_judged_on_the_kernel_of_a_guest() {
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("out");
-    let as_json = ["--format", "json"];
-    let said = Running::start(claims_in_guest(&kernel, &out, &as_json)).wait_for(PATIENCE);
+    // Which verdict is the guest's affair. A few of the eight blocks have this time; two are enough for a ratio with an interval.
+    let more = ["--format", "json", "--time-limit", "60s"];
+    let said = Running::start(claims_in_guest(&kernel, &out, &more)).wait_for(PATIENCE);
     let json = said.exits(0).json();
     let machine = json["machine"].as_str().unwrap();
     let release = Kernel::open(&kernel, None).unwrap().release;
@@ -218,7 +182,6 @@ fn claims_are_judged_on_the_kernel_of_a_guest() {
     let [macvlan, broadcast] = claims[..] else {
         panic!("{claims:?}");
     };
-    // Which verdict is the guest's affair.
     assert_ne!(macvlan["verdict"], "untestable", "{macvlan}");
     assert_eq!(broadcast["verdict"], "untestable", "{broadcast}");
     let why = broadcast["sentence"].as_str().unwrap();
@@ -242,7 +205,8 @@ fn claims_are_not_judged_by_a_guest_that_does_not_boot() {
 
 #[test]
 fn a_guest_without_a_port_says_so() {
-    let _beside = beside();
+    // It waits for ten seconds for the port.
+    let _waiting = waiting();
     let kernel = Kernel::open(&kernel(), None).unwrap();
     let home = tempfile::tempdir().unwrap();
     let modules = home.path().join(&kernel.release);
@@ -307,14 +271,16 @@ fn without_qemu_the_package_is_named() {
         .says(&["qemu-system-x86_64", "install package `qemu-system-x86`"]);
 }
 
-/// Starts a long run in a guest and waits for its first samples.
-fn under_way(out: &Path) -> (Running, u32) {
+/// Starts a long run in a guest and waits for its first samples, of so many blocks.
+fn under_way(out: &Path, measured: usize) -> (Running, u32) {
     let more = [
         "--paths", "veth", "--loads", "tcp_rr", "--blocks", "100", "--window", "50ms", "--turns",
         "off", "--accel", "tcg",
     ];
     let running = Running::start(in_guest(&kernel(), out, &more));
-    until("two blocks came", PATIENCE, || blocks(out) >= 2);
+    until("the first blocks came", PATIENCE, || {
+        blocks(out) >= measured
+    });
     let qemu = running.qemu().expect("QEMU runs");
     (running, qemu)
 }
@@ -337,7 +303,7 @@ fn what_was_measured_stays_when_the_guest_dies() {
     let _beside = beside();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
-    let (running, qemu) = under_way(&out);
+    let (running, qemu) = under_way(&out, 2);
     kill(pid(qemu), Signal::SIGKILL).unwrap();
     let said = running.wait_for_nothing_left(&[].into());
     said.exits(1).says(&[
@@ -355,7 +321,7 @@ fn an_interrupt_ends_the_guest_and_keeps_what_it_had() {
     let _beside = beside();
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
-    let (running, _) = under_way(&out);
+    let (running, _) = under_way(&out, 2);
     running.signal_group(Signal::SIGINT);
     running.wait_for_nothing_left(&[].into()).exits(130);
     assert!(out.join("end.json").exists());
@@ -366,7 +332,7 @@ fn an_interrupt_ends_the_guest_and_keeps_what_it_had() {
 fn a_killed_hopyard_leaves_no_guest() {
     let _beside = beside();
     let home = tempfile::tempdir().unwrap();
-    let (running, _) = under_way(&home.path().join("run"));
+    let (running, _) = under_way(&home.path().join("run"), 1);
     running.signal(Signal::SIGKILL);
     running.wait_for_no_process(&[].into());
 }

@@ -101,7 +101,7 @@ fn tests_in_guest(paths: &str) -> (i64, Vec<String>) {
         initramfs: &initramfs,
         cpus: 2,
         memory_mib: MEMORY_MIB,
-        append: &format!("rdinit=/bin/sh -- {}", script.display()),
+        append: &format!("quiet rdinit=/bin/sh -- {}", script.display()),
         job: vec![Job::Runner.word().to_owned()],
         devices: Vec::new(),
     };

@@ -1,45 +1,16 @@
 //! Flow tables, which this machine's own kernel may lack.
 
-use std::fs;
-
-use serde_json::Value;
-
-use super::{PATIENCE, in_guest};
-use crate::support::cli::Running;
-use crate::support::kernels::kernel;
-use crate::support::{beside, tell};
+use super::one_guest::OLDEST;
+use crate::support::tell;
 
 #[test]
 fn a_flow_table_forwards_inside_a_guest() {
-    let _beside = beside();
-    let home = tempfile::tempdir().unwrap();
-    let out = home.path().join("run");
-    let more = [
-        "--paths",
-        "flowtable",
-        "--loads",
-        "udp_rr,tcp_crr",
-        "--set",
-        "flows=3",
-        "--blocks",
-        "1",
-        "--turns",
-        "off",
-        "--window",
-        "400ms",
-        "--accel",
-        "tcg",
-        "--json",
-    ];
-    let said = Running::start(in_guest(&kernel(), &out, &more)).wait_for(PATIENCE);
-    let document = said.json();
-    for cell in document["cells"].as_array().unwrap() {
+    let measured = OLDEST.measured().of(|path, _| path == "flowtable");
+    for cell in &measured.cells {
         assert_eq!(cell["status"], "ok", "{cell}");
         assert_eq!(cell["way"]["proved"], true, "{cell}");
     }
-    let samples = fs::read_to_string(out.join("samples.jsonl")).unwrap();
-    let samples = samples.lines().map(|line| {
-        let sample: Value = serde_json::from_str(line).unwrap();
+    let samples = measured.samples.iter().map(|(_, sample)| {
         let measured = &sample["outcome"]["measured"];
         (
             measured["received"]["transactions"].clone(),
@@ -47,7 +18,7 @@ fn a_flow_table_forwards_inside_a_guest() {
         )
     });
     let samples: Vec<_> = samples.collect();
-    assert_eq!(samples.len(), 2, "{said}");
+    assert_eq!(samples.len(), 2, "{:#?}", measured.cells);
     for (transactions, connections) in &samples {
         assert_eq!(connections["expected"], "offloaded", "{connections}");
         assert!(transactions.as_u64() > Some(0), "{connections}");
@@ -56,5 +27,5 @@ fn a_flow_table_forwards_inside_a_guest() {
     let counts = |key: &str| samples.iter().map(|(_, c)| c[key].as_u64().unwrap()).max();
     assert!(counts("as_expected") >= Some(3), "{samples:?}");
     assert!(counts("handed_over") > Some(3), "{samples:?}");
-    tell(&format!("{samples:?} in {:?}", said.took));
+    tell(&format!("{samples:?}"));
 }

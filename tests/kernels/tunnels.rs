@@ -1,14 +1,11 @@
 //! Tunnels, most of which this machine's own kernel may lack.
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::Value;
 
-use super::{PATIENCE, in_guest, proved};
-use crate::support::cli::Running;
+use super::one_guest::{Measured, TUNNELS as RUN};
+use super::proved;
 use crate::support::kernels::kernel;
-use crate::support::{beside, tell};
+use crate::support::tell;
 
 /// The tunnels and MACsec, what each puts around an IP packet, bytes, and how many of those its own device counts: WireGuard's
 /// counts what it has encrypted, with its header and tag.
@@ -25,64 +22,44 @@ const TUNNELS: [(&str, f64, f64); 6] = [
 /// Bytes of the header of a frame, as devices count it.
 const ETHERNET: f64 = 14.0;
 
-fn tunnels() -> String {
-    TUNNELS.map(|(name, ..)| name).join(",")
-}
-
-fn measured(out: &Path, more: &[&str]) -> Vec<Value> {
-    let plan = [
-        "--blocks", "1", "--turns", "off", "--accel", "tcg", "--json",
-    ];
-    let more = [&plan[..], more].concat();
-    let said = Running::start(in_guest(&kernel(), out, &more)).wait_for(PATIENCE);
-    let document = said.json();
-    tell(&format!("tunnels in {:?}", said.took));
-    document["cells"].as_array().unwrap().clone()
+fn is_tunnel(path: &str) -> bool {
+    TUNNELS.iter().any(|(name, ..)| *name == path)
 }
 
 /// The path and the devices of each.
 type Samples = Vec<(String, Vec<Value>)>;
 
-/// The cells that are chosen with these options, each proved, and their samples. Those of one that was measured again come first.
-fn all_proved(which: &[&str], plan: &[&str]) -> (Vec<Value>, Samples) {
-    let home = tempfile::tempdir().unwrap();
-    let [out, again] = ["run", "again"].map(|name| home.path().join(name));
-    let cells = measured(&out, &[which, plan].concat());
-    proved(&cells, |one| measured(&again, &[one, plan].concat()));
-    let runs = [again, out].into_iter().filter(|run| run.exists());
-    (cells, runs.flat_map(|run| samples(&run)).collect())
+/// The cells of these paths and loads, each proved, and their samples. Those of one that was measured again, with this plan, come
+/// first.
+fn all_proved(is_own: impl Fn(&str, &str) -> bool, plan: &[&str]) -> (Vec<Value>, Samples) {
+    let own = RUN.measured().of(is_own);
+    let mut found = Samples::new();
+    proved(&own.cells, |one| {
+        let again = Measured::in_guest(&kernel(), &[one, plan].concat());
+        found = samples(&again);
+        again.cells
+    });
+    found.extend(samples(&own));
+    (own.cells, found)
 }
 
-/// The samples of a run that did not fail.
-fn samples(out: &Path) -> Samples {
-    let header = fs::read(out.join("run.json")).unwrap();
-    let header: Value = serde_json::from_slice(&header).unwrap();
-    let samples = fs::read_to_string(out.join("samples.jsonl")).unwrap();
-    let sample = |line: &str| {
-        let sample: Value = serde_json::from_str(line).unwrap();
-        let cell = usize::try_from(sample["cell"].as_u64().unwrap()).unwrap();
-        let path = &header["cells"][cell]["cell"]["path"];
+/// The samples that did not fail.
+fn samples(measured: &Measured) -> Samples {
+    let sample = |(cell, sample): &(Value, Value)| {
         let devices = &sample["outcome"]["measured"]["devices"];
-        Some((path.as_str()?.to_owned(), devices.as_array()?.clone()))
+        Some((
+            cell["path"].as_str()?.to_owned(),
+            devices.as_array()?.clone(),
+        ))
     };
-    samples.lines().filter_map(sample).collect()
+    measured.samples.iter().filter_map(sample).collect()
 }
 
 /// Every device on the way moves with the traffic: the tunnel's at both ends, and those below it. With IPv4, `conformance` has them.
 #[test]
 fn tunnels_carry_ipv6_to_both_peers_inside_a_guest() {
-    let _beside = beside();
-    // It is a tunnel of IPv4 alone.
-    let paths = tunnels().replace(",ipip,", ",");
-    let which = [
-        "--paths",
-        &paths,
-        "--loads",
-        "tcp_rr",
-        "--peer",
-        "local,far",
-    ];
-    let (cells, _) = all_proved(&which, &["--set", "family=6", "--window", "400ms"]);
+    let plan = ["--set", "family=6", "--window", "400ms"];
+    let (cells, _) = all_proved(|path, load| is_tunnel(path) && load == "tcp_rr", &plan);
     assert_eq!(cells.len(), (TUNNELS.len() - 1) * 2, "{cells:#?}");
     for (tunnel, ..) in TUNNELS {
         let own = cells.iter().filter(|c| c["path"] == tunnel).count();
@@ -93,8 +70,6 @@ fn tunnels_carry_ipv6_to_both_peers_inside_a_guest() {
 /// Full segments fill the tunnel's MTU, which is smaller by the headers that the device below sends besides.
 #[test]
 fn packets_are_smaller_by_the_headers_of_the_tunnel() {
-    let _beside = beside();
-    let paths = tunnels();
     let plan = [
         "--set",
         "mtu=1500",
@@ -105,8 +80,7 @@ fn packets_are_smaller_by_the_headers_of_the_tunnel() {
         "--window",
         "500ms",
     ];
-    let which = ["--paths", &paths, "--loads", "tcp_stream"];
-    let (_, samples) = all_proved(&which, &plan);
+    let (_, samples) = all_proved(|path, load| is_tunnel(path) && load == "tcp_stream", &plan);
     for (tunnel, headers, counted) in TUNNELS {
         let sample = samples.iter().find(|(path, _)| path == tunnel);
         let (_, devices) = sample.unwrap_or_else(|| panic!("{tunnel}: {samples:?}"));
@@ -141,10 +115,8 @@ fn packets_are_smaller_by_the_headers_of_the_tunnel() {
 /// There is no device that would show it: what stands for one is what the states of IPsec count.
 #[test]
 fn ipsec_encrypts_every_packet_of_both_ip_versions_inside_a_guest() {
-    let _beside = beside();
-    let which = ["--paths", "ipsec,ipsec-tunnel", "--loads", "tcp_rr"];
     let plan = ["--set", "family=4,6", "--window", "400ms"];
-    let (cells, samples) = all_proved(&which, &plan);
+    let (cells, samples) = all_proved(|path, _| path.starts_with("ipsec"), &plan);
     assert_eq!(cells.len(), 4);
     assert!(samples.len() >= 4, "{}", samples.len());
     for (path, devices) in samples {
