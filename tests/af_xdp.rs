@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use hopyard::lab::LabKey;
 use hopyard::model::{LoadKind, Peer};
 use hopyard_net::{BridgeSettings, LinkKind, NewLink};
 use nix::sys::signal::{Signal, kill};
@@ -27,10 +28,12 @@ fn frames_up_to_a_page_and_both_ip_versions_pass() {
     ];
     for peer in [Peer::Local, Peer::Far] {
         for set in settings {
-            for load in [LoadKind::TcpStream, LoadKind::TcpRr, LoadKind::UdpStream] {
-                let cell = cell("af-xdp", peer, load, set);
-                let lab = build(&cell).unwrap();
-                let measured = proved(&lab, &cell, 100).unwrap();
+            let cells = [LoadKind::TcpStream, LoadKind::TcpRr, LoadKind::UdpStream]
+                .map(|load| cell("af-xdp", peer, load, set));
+            let lab = build(&cells[0]).unwrap();
+            for cell in &cells {
+                assert_eq!(LabKey::of(cell), LabKey::of(&cells[0]), "another lab");
+                let measured = proved(&lab, cell, 100).unwrap();
                 assert!(measured.received.bytes > 0, "{cell}");
             }
         }

@@ -62,7 +62,8 @@ fn switched(room: &Room) -> String {
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
-const SHORT_RUN: &str = "--paths veth --loads tcp_rr --blocks 2..2 --turns off --window 100ms";
+const SHORT_RUN: &str =
+    "--paths veth --loads tcp_rr --blocks 2..2 --turns off --window 60ms --warm-up 20ms";
 const IN_TURN: &str = "old new new old old new";
 
 /// What is measured: nothing that differs, so that whether the gate passes, fails or cannot tell is all the same.

@@ -191,14 +191,14 @@ fn every_container_carries_and_its_way_is_proved() {
             let lab = build(&cells[0])?;
             for cell in &cells {
                 assert_eq!(LabKey::of(cell), LabKey::of(&cells[0]), "another lab");
-                let measured = proved(&lab, cell, 150)?;
+                let measured = proved(&lab, cell, 100)?;
                 if measured.client_scheduling.switches().is_none() {
                     return Err("nobody counted context switches".to_owned());
                 }
             }
             drop(lab);
             let cell = contained(path.name, peer, LoadKind::TcpCrr, &[("family", "6")]);
-            proved(&build(&cell)?, &cell, 150)?;
+            proved(&build(&cell)?, &cell, 100)?;
             before.unchanged()
         });
     });

@@ -4,8 +4,9 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use hopyard::lab::Lab;
 use hopyard::model::{LoadKind, Peer};
-use hopyard_net::{NetNs, cpu};
+use hopyard_net::cpu;
 use nix::sys::signal::Signal;
 
 use crate::axes::{build, devices, measured};
@@ -21,17 +22,33 @@ fn entries() -> u32 {
     text.trim().parse().unwrap()
 }
 
-/// What the kernel says of the first receive queue of a device: its CPUs as a set, and flows.
-fn first_queue(ns: &NetNs, device: &str) -> (String, u32) {
-    let script = format!(
-        "mount -t sysfs sysfs /sys && cd /sys/class/net/{device}/queues/rx-0 && cat rps_cpus rps_flow_cnt"
-    );
-    let words = ["--mount", "sh", "-c", &script];
-    let output = ns.run(|| Command::new("unshare").args(words).output());
-    let text = String::from_utf8(output.unwrap().unwrap().stdout).unwrap();
-    let mut lines = text.lines();
-    let cpus = lines.next().unwrap_or_default().to_owned();
-    (cpus, lines.next().unwrap_or_default().parse().unwrap_or(0))
+/// What the kernel says of the first receive queue of each device of a lab: the device, its CPUs as a set, and flows.
+fn first_queues(lab: &Lab) -> Vec<(String, String, u32)> {
+    let mut queues = Vec::new();
+    for of_space in devices(lab).chunk_by(|(one, _), (other, _)| one == other) {
+        let role = of_space[0].0;
+        let names: Vec<&str> = of_space.iter().map(|(_, name)| name.as_str()).collect();
+        let script = format!(
+            "mount -t sysfs sysfs /sys || exit; for name in {}; do queue=/sys/class/net/$name/queues/rx-0; \
+             echo \"$(cat $queue/rps_cpus) $(cat $queue/rps_flow_cnt)\"; done",
+            names.join(" ")
+        );
+        let words = ["--mount", "sh", "-c", &script];
+        let ns = lab.space(role).unwrap().handle.ns();
+        let output = ns.run(|| Command::new("unshare").args(words).output());
+        let text = String::from_utf8(output.unwrap().unwrap().stdout).unwrap();
+        let mut lines = text.lines();
+        for name in names {
+            let line = lines.next().unwrap_or_default();
+            let (cpus, flows) = line.split_once(' ').unwrap_or_default();
+            queues.push((
+                format!("{role}/{name}"),
+                cpus.to_owned(),
+                flows.parse().unwrap_or(0),
+            ));
+        }
+    }
+    queues
 }
 
 #[test]
@@ -43,19 +60,17 @@ fn every_device_is_steered_and_the_machine_is_as_before() {
         let of = |value| cell(path.name, peer, LoadKind::TcpRr, &[("rfs", value)]);
         let lab = build(&of("on")).map_err(|e| hopyard::chain(&e))?;
         assert_eq!(entries(), 32_768);
-        for (role, name) in devices(&lab) {
-            let (cpus, flows) = first_queue(lab.space(role).unwrap().handle.ns(), &name);
+        for (device, cpus, flows) in first_queues(&lab) {
             if u64::from_str_radix(&cpus, 16) != Ok(all) || !(128..=32_768).contains(&flows) {
-                return Err(format!("{role}/{name}: CPUs {cpus}, {flows} flows"));
+                return Err(format!("{device}: CPUs {cpus}, {flows} flows"));
             }
         }
         drop(lab);
         assert_eq!(entries(), before);
         let lab = build(&of("off")).map_err(|e| hopyard::chain(&e))?;
-        for (role, name) in devices(&lab) {
-            let (cpus, flows) = first_queue(lab.space(role).unwrap().handle.ns(), &name);
+        for (device, cpus, flows) in first_queues(&lab) {
             if u64::from_str_radix(&cpus, 16) != Ok(0) || flows != 0 {
-                return Err(format!("off: {role}/{name}: CPUs {cpus}, {flows} flows"));
+                return Err(format!("off: {device}: CPUs {cpus}, {flows} flows"));
             }
         }
         Ok(())
@@ -107,10 +122,9 @@ fn every_device_is_steered_without_readers() {
         let lab = build(&cell).map_err(|e| hopyard::chain(&e))?;
         // The kernel's table is for `rfs` alone.
         assert_eq!(entries(), before);
-        for (role, name) in devices(&lab) {
-            let (cpus, flows) = first_queue(lab.space(role).unwrap().handle.ns(), &name);
+        for (device, cpus, flows) in first_queues(&lab) {
             if u64::from_str_radix(&cpus, 16) != Ok(all) || flows != 0 {
-                return Err(format!("{role}/{name}: CPUs {cpus}, {flows} flows"));
+                return Err(format!("{device}: CPUs {cpus}, {flows} flows"));
             }
         }
         Ok(())

@@ -48,7 +48,7 @@ fn the_way_is_proved_through_each_container_of_a_chain() {
                         "{router}"
                     );
                 }
-                proved(&lab, &cell, 200)
+                proved(&lab, &cell, 100)
                     .unwrap_or_else(|why| panic!("{chain} on {segments}: {why}"));
                 drop(lab);
                 before.unchanged().unwrap();
@@ -132,7 +132,7 @@ fn containers_route_side_by_side_all_half_or_none_of_them() {
                     let is_routed = routers.contains(&&*own);
                     assert_eq!(hops.count(), if is_routed { 2 } else { 0 }, "{own}");
                 }
-                proved(&lab, &cell, 200).unwrap_or_else(|why| panic!("{routed} {load}: {why}"));
+                proved(&lab, &cell, 100).unwrap_or_else(|why| panic!("{routed} {load}: {why}"));
             }
         }
     });

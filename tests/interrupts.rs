@@ -150,7 +150,7 @@ fn ctrl_c_between_samples_and_blocks() {
         for done in 1..4 {
             let room = Room::new();
             // The next is far from its end when it is seen that these are there.
-            let running = start(&room, "20ms", "1500ms");
+            let running = start(&room, "20ms", "1s");
             until("samples are there", LONG, || samples(&room) == done);
             interrupt(&room, running, |r| r.signal(Signal::SIGINT));
             assert_eq!(samples(&room), done);

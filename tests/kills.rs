@@ -288,6 +288,13 @@ fn take_out(site: &Site) {
     consistent(site, &site.shown(), "after port del");
 }
 
+/// Deletes the switch, and does not ask what is shown then.
+fn undo(site: &Site) {
+    site.switch(&["delete", NAME]).exits(0);
+    consistent(site, &json!([]), "after delete");
+    nothing_stands();
+}
+
 fn delete(site: &Site) {
     site.switch(&["delete", NAME]).exits(0);
     assert_eq!(site.shown(), json!([]));
@@ -303,7 +310,7 @@ fn create_killed_at_any_call() {
                 prepare: &nothing,
                 command: &["create", NAME, "--uplink", "up0", "--answer"],
                 done_already: Some("there is one of that name"),
-                restore: &delete,
+                restore: &undo,
                 talks: false,
             }
             .run(&Site::new())

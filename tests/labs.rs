@@ -35,7 +35,7 @@ fn combinations() -> Vec<(&'static Path, Peer)> {
 
 #[test]
 fn two_labs_stand_side_by_side() {
-    const ECHOES: u64 = 100;
+    const ECHOES: u64 = 50;
     let _beside = beside();
     for (path, peer) in combinations() {
         let (one, other) = (build(path.name, peer), build(path.name, peer));

@@ -112,8 +112,10 @@ fn whole(report: &Value) {
 fn segmentation_is_named_for_bulk_tcp_through_a_bridge() {
     let _beside = beside();
     let room = Room::new();
+    // Beside other tests each block takes the time that it may have.
     let enough = ["--blocks", "8", "--window", "100ms", "--json"];
-    let said = sweep(&room, "run", "bridge", &enough).wait();
+    let limit = ["--time-limit", "60s"];
+    let said = sweep(&room, "run", "bridge", &[&enough[..], &limit].concat()).wait();
     let report = said.exits(0).json();
     assert_eq!(report["run"]["quick_look"], false, "{said}");
     whole(&report);

@@ -119,7 +119,11 @@ fn without_the_programs_the_paths_say_which_package_has_them() {
         .prints(&["ovs-veth     cannot run Open vSwitch"]);
     let file = room.file(
         "mine.toml",
-        plan(&[("paths", "[\"all\"]"), ("turns", "false")]),
+        plan(&[
+            ("paths", "[\"all\"]"),
+            ("turns", "false"),
+            ("window", "\"50ms\""),
+        ]),
     );
     let out = room.name("run");
     let report = without(&["run", &file, "--json", "--out", &out]).json();

@@ -61,7 +61,7 @@ fn progress_is_for_terminals() {
     let room = Room::new();
     let out = room.name("run");
     let line = format!(
-        "{PROGRAM} run --paths veth,bridge --loads tcp_rr,udp_rr --blocks 3 --window 100ms --out {out}"
+        "{PROGRAM} run --paths veth,bridge --loads tcp_rr,udp_rr --blocks 3 --window 50ms --out {out}"
     );
     let (text, status) = written(on_terminal(&line, (24, 100)));
     assert_eq!(status, Some(0), "{text}");
@@ -82,7 +82,7 @@ fn what_is_drawn_fits_a_small_terminal_and_ends_with_the_run() {
     let room = Room::new();
     let out = room.name("run");
     let line = format!(
-        "{PROGRAM} run --paths veth,bridge,macvlan,veth-route,vxlan --loads tcp_rr --decide 1% --window 100ms --out {out}"
+        "{PROGRAM} run --paths veth,bridge,macvlan,veth-route,vxlan --loads tcp_rr --decide 1% --window 50ms --out {out}"
     );
     let mut child = on_terminal(&line, (8, 60));
     until("samples", Duration::from_secs(60), || {

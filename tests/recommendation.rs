@@ -26,7 +26,7 @@ fn a_run_ends_with_one_that_can_be_asked_again() {
     ];
     let said = run(&[
         &measure[..],
-        &["--turns", "off", "--window", "100ms"],
+        &["--turns", "off", "--window", "100ms", "--warm-up", "20ms"],
         &["--need", "filter", "--out", &out],
     ]
     .concat());

@@ -286,8 +286,22 @@ fn a_path_that_this_kernel_lacks_is_an_error_by_name_and_left_out_of_all() {
         let room = Room::new();
         let out = room.name("run");
         let said = run(&[
-            "run", "--paths", "all", "--loads", "tcp_rr", "--blocks", "1", "--window", "150ms",
-            "--turns", "off", "--json", "--out", &out,
+            "run",
+            "--paths",
+            "all",
+            "--loads",
+            "tcp_rr",
+            "--blocks",
+            "1",
+            "--window",
+            "80ms",
+            "--warm-up",
+            "20ms",
+            "--turns",
+            "off",
+            "--json",
+            "--out",
+            &out,
         ]);
         let report = said.exits(0).json();
         let cells = report["cells"].as_array().unwrap();

@@ -47,7 +47,18 @@ fn with_rules(file: &str, paths: &str, more: &[&str]) -> Said {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
     let base = [
-        "run", "--paths", paths, "--blocks", "1", "--window", "100ms", "--turns", "off", "--json",
+        "run",
+        "--paths",
+        paths,
+        "--blocks",
+        "1",
+        "--window",
+        "100ms",
+        "--warm-up",
+        "20ms",
+        "--turns",
+        "off",
+        "--json",
     ];
     let own = ["--ruleset", file, "--out", out.to_str().unwrap()];
     run(&[&base[..], &own, more].concat())

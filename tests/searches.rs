@@ -88,7 +88,7 @@ fn a_run_searches_and_reports() {
         "--set",
         "message_size=64",
         "--window",
-        "200ms",
+        "100ms",
         "--blocks",
         "2",
         "--json",

@@ -7,11 +7,13 @@ use aya::maps::{Array, Map, MapData};
 use nix::sys::signal::Signal;
 
 use crate::support::cli::{Running, hopyard};
-use crate::support::icmp::ping;
+use crate::support::icmp::ping_within;
 use crate::support::site::{NAME, Site, nothing_stands, with_own_mounts};
 use crate::support::{beside, until};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Nobody answers. The guest repeats its question each second, and a new request asks anew when it has given up.
+const ASKED: Duration = Duration::from_millis(100);
 
 /// Until when somebody asks for drops; 0: nobody does.
 fn asked_until() -> u64 {
@@ -40,14 +42,18 @@ fn a_tracer_says_why_a_frame_was_dropped_and_leaves_nothing_when_killed() {
         site.switch(&["port", "set", NAME, "p0", "--isolated"])
             .exits(0);
         // A question is a broadcast, of which the other guest gets no copy.
-        let ask = || ping(&site.guests[0], [192, 0, 2, 2].into());
+        let ask = || ping_within(&site.guests[0], [192, 0, 2, 2].into(), ASKED);
+        let asked_until_ended = |tracer: &mut Running| {
+            until("the tracer has seen enough", PATIENCE, || {
+                let _ = ask();
+                tracer.has_ended()
+            });
+        };
 
-        let tracer = start(&site, &["p0", "--count", "2", "--timeout", "60s"]);
+        let mut tracer = start(&site, &["p0", "--count", "2", "--timeout", "60s"]);
         let busy = site.switch(&["trace", "p1"]);
         busy.exits(2).says(&["somebody traces it already"]);
-        for _ in 0..2 {
-            let _ = ask();
-        }
+        asked_until_ended(&mut tracer);
         let said = tracer.wait();
         said.exits(0).says(&["waiting for frames from or to `p0`"]);
         said.prints(&[
@@ -57,8 +63,8 @@ fn a_tracer_says_why_a_frame_was_dropped_and_leaves_nothing_when_killed() {
         assert_eq!(said.stdout.lines().count(), 2, "{said}");
         assert_eq!(asked_until(), 0);
 
-        let tracer = start(&site, &["p1", "-n", "1", "--json", "--switch", NAME]);
-        let _ = ask();
+        let mut tracer = start(&site, &["p1", "-n", "1", "--json", "--switch", NAME]);
+        asked_until_ended(&mut tracer);
         let document = tracer.wait().exits(0).json();
         let text = |key: &str| document[key].as_str().unwrap();
         assert_eq!(["reason", "from", "to"].map(text), ["isolated", "p0", "p1"]);

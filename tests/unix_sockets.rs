@@ -186,6 +186,8 @@ fn it_is_compared_with_a_cable_and_not_recommended() {
         "tcp_rr",
         "--blocks",
         "8..8",
+        "--window",
+        "50ms",
         "--time-limit",
         "20s",
         "--json",

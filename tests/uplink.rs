@@ -152,7 +152,7 @@ impl Site {
     }
 }
 
-const BRIEF: [&str; 6] = ["--window", "200ms", "--warm-up", "50ms", "--blocks", "2..2"];
+const BRIEF: [&str; 6] = ["--window", "100ms", "--warm-up", "30ms", "--blocks", "2..2"];
 
 #[test]
 fn paths_are_built_on_the_cards_of_two_machines_and_the_cards_come_back_as_they_were() {

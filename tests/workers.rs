@@ -32,7 +32,7 @@ fn two_cells(room: &Room, status: i32, change: impl FnOnce(&[Process])) -> (Said
             // The window opens with the traffic, so that what is done to a worker is done in it.
             ("warm_up", "\"0s\""),
             // Not over before what is seen of it is acted upon.
-            ("window", "\"1500ms\""),
+            ("window", "\"1s\""),
             ("blocks", "\"2..2\""),
         ]),
     );
@@ -110,7 +110,7 @@ fn a_window_that_a_worker_missed_is_measured_again() {
         let (_, report) = two_cells(&room, 0, |workers| {
             let worker = pid(workers[0].pid);
             kill(worker, Signal::SIGSTOP).unwrap();
-            std::thread::sleep(Duration::from_millis(3500));
+            std::thread::sleep(Duration::from_millis(2500));
             kill(worker, Signal::SIGCONT).unwrap();
         });
         for cell in report["cells"].as_array().unwrap() {

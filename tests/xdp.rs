@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hopyard::lab::Lab;
+use hopyard::lab::{Lab, LabKey};
 use hopyard::model::{LoadKind, Peer};
 use hopyard_net::{BridgeSettings, LinkKind, NewLink};
 
@@ -31,10 +31,12 @@ fn frames_of_any_length_and_both_ip_versions_pass_in_the_drivers() {
     ];
     for peer in [Peer::Local, Peer::Far] {
         for set in settings {
-            for load in [LoadKind::TcpStream, LoadKind::TcpRr, LoadKind::UdpStream] {
-                let cell = cell("veth-xdp", peer, load, set);
-                let lab = build(&cell).unwrap();
-                let measured = proved(&lab, &cell, 100).unwrap();
+            let cells = [LoadKind::TcpStream, LoadKind::TcpRr, LoadKind::UdpStream]
+                .map(|load| cell("veth-xdp", peer, load, set));
+            let lab = build(&cells[0]).unwrap();
+            for cell in &cells {
+                assert_eq!(LabKey::of(cell), LabKey::of(&cells[0]), "another lab");
+                let measured = proved(&lab, cell, 100).unwrap();
                 assert!(measured.received.bytes > 0, "{cell}");
                 let up = if peer == Peer::Far { "up0" } else { "veth-b" };
                 for (role, device) in [

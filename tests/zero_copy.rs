@@ -1,7 +1,7 @@
 //! Axis `zerocopy`: sends without a copy, and what the kernel says of them.
 
-use hopyard::lab::Lab;
-use hopyard::model::{LoadKind, Measurement, Peer};
+use hopyard::lab::{Lab, LabKey};
+use hopyard::model::{Cell, LoadKind, Measurement, Peer};
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
@@ -19,10 +19,17 @@ fn has(load: LoadKind, api: &str) -> bool {
     api == "sockets" || load.has_event_loops()
 }
 
-fn measured(path: &str, load: LoadKind, set: &[(&str, &str)]) -> Measurement {
-    let cell = cell(path, Peer::Local, load, set);
-    let lab = Lab::build(hopyard::lab::path(path).unwrap(), Peer::Local, &cell.axes).unwrap();
-    proved(&lab, &cell, 100).unwrap()
+/// In the lab that it has in common with the first cell of the path.
+fn measured(
+    lab: &Lab,
+    first: &Cell,
+    load: LoadKind,
+    set: &[(&str, &str)],
+    window_ms: u64,
+) -> Measurement {
+    let cell = cell(&first.path, Peer::Local, load, set);
+    assert_eq!(LabKey::of(&cell), LabKey::of(first), "another lab");
+    proved(lab, &cell, window_ms).unwrap()
 }
 
 /// Within one kernel the bytes are copied, and the kernel says so of every send.
@@ -30,11 +37,15 @@ fn measured(path: &str, load: LoadKind, set: &[(&str, &str)]) -> Measurement {
 fn over_loopback_and_veth_the_kernel_copies_all_the_same() {
     let _beside = beside();
     for path in ["native", "veth"] {
+        let first = cell(path, Peer::Local, LOADS[0], &[]);
+        let built = Lab::build(hopyard::lab::path(path).unwrap(), Peer::Local, &first.axes);
+        let lab = built.unwrap();
         for load in LOADS {
             for api in APIS.into_iter().filter(|api| has(load, api)) {
                 for flows in ["1", "3"] {
                     let set = [("api", api), ("flows", flows)];
-                    let on = measured(path, load, &[&set[..], &[("zerocopy", "on")]].concat());
+                    let with = [&set[..], &[("zerocopy", "on")]].concat();
+                    let on = measured(&lab, &first, load, &with, 100);
                     let sends = on.zero_copy.expect("answers of the kernel");
                     let told = format!(
                         "{path}, {load}, api={api}, {flows} flows: {sends:?} of {:?}",
@@ -51,7 +62,7 @@ fn over_loopback_and_veth_the_kernel_copies_all_the_same() {
                     }
                     let copied = float(sends.copied) / float(sends.answered);
                     assert!(copied > 0.99, "{told}");
-                    let off = measured(path, load, &set);
+                    let off = measured(&lab, &first, load, &set, 60);
                     assert_eq!(off.zero_copy, None, "{told}");
                 }
             }

@@ -120,7 +120,7 @@ impl Case {
             site.script_to(ns, end, &format!("exec {relayed} {}", there(end)))
         };
         let (client, server) = (command("client"), command("server"));
-        let how = ["--loads", "tcp_rr", "--blocks", "2..2", "--window", "200ms"];
+        let how = ["--loads", "tcp_rr", "--blocks", "2..2", "--window", "100ms"];
         let command = site.between(
             &client,
             &server,

@@ -13,8 +13,8 @@ fn blocks(language: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// Both directions of three machines, the third of which sends slowly; `name` has racks.
-fn fleet(site: &Site, name: &str, loads: &str, blocks: &str) {
+/// Pairs of three machines, the third of which sends slowly; `name` has racks.
+fn fleet(site: &Site, name: &str, pairs: &str, loads: &str, blocks: &str) {
     let machine = |number: usize| {
         let rack = if number == 3 { "b" } else { "a" };
         format!(
@@ -25,16 +25,7 @@ fn fleet(site: &Site, name: &str, loads: &str, blocks: &str) {
     let text: String = (1..=site.machines.len()).map(machine).collect();
     let file = site.room.file(&format!("{name}.toml"), text);
     let out = format!("fleets/{name}");
-    let words = [
-        "run",
-        &file,
-        "-o",
-        &out,
-        "--pairs",
-        "both-ways",
-        "--at-once",
-        "1",
-    ];
+    let words = ["run", &file, "-o", &out, "--pairs", pairs, "--at-once", "1"];
     let how = [
         "--loads",
         loads,
@@ -54,12 +45,13 @@ fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
     unharmed(|| {
         let site = Site::new(3);
         std::fs::create_dir(site.room.at("fleets")).unwrap();
-        fleet(&site, "old", "tcp_stream", "2");
+        // From the third machine to the first, too.
+        fleet(&site, "old", "ring", "tcp_stream", "2");
         within(
             &site.machines[2],
             "tc qdisc add dev eth0 root tbf rate 20mbit burst 16k latency 50ms",
         );
-        fleet(&site, "new", "tcp_stream,tcp_rr", "4");
+        fleet(&site, "new", "both-ways", "tcp_stream,tcp_rr", "4");
         // As if it had been a week before.
         let old = site.room.at("fleets/old/samples");
         let run = std::fs::read_dir(&old)

@@ -5,6 +5,7 @@ use nix::sys::signal::{Signal, kill};
 use super::*;
 use crate::support::cli::{PATIENCE, pid};
 use crate::support::procs::Process;
+use crate::support::waiting;
 
 /// Begins a fleet of short pairs by these relays.
 fn begun(site: &Site, file: &str, directory: &str, relays: &[&str]) -> Running {
@@ -39,9 +40,14 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
         assert_eq!(homes(&site), 0);
         let parts = walk(&site.room.at("out/samples"));
         assert!(parts >= 5, "{parts}");
+        // Both ways between four of them.
+        let four: String = (1..=4)
+            .map(|number| format!("n{number} {}\n", site.prefix(number)))
+            .collect();
+        let four = site.room.file("four", four);
         let words = [
             "run",
-            &file,
+            &four,
             "-o",
             "again",
             "--pairs",
@@ -71,9 +77,9 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
         }
         assert_eq!(document["counts"]["skipped"], 0, "{said}");
         let resumed = site.run(&[
-            "run", &file, "-o", "again", "--resume", "--relay", "env A=3",
+            "run", &four, "-o", "again", "--resume", "--relay", "env A=3",
         ]);
-        resumed.exits(0).prints(&["20 of 20 pairs measured"]);
+        resumed.exits(0).prints(&["12 of 12 pairs measured"]);
         assert_eq!(homes(&site), 1, "of the one that was killed");
         // What is no relay.
         let words = ["run", &file, "-o", "none", "--relay", "false"];
@@ -163,7 +169,7 @@ fn what_was_measured_stays_when_the_last_relay_dies() {
 /// One machine lets us in at once, another after a while.
 #[test]
 fn relays_wait_for_one_that_is_slow_to_greet() {
-    let _beside = beside();
+    let _waiting = waiting();
     unharmed(|| {
         let site = Site::new(4);
         let file = site.file("");

@@ -44,7 +44,16 @@ pub(crate) fn measured(room: &Room, blocks: &str, more: &[&str]) -> String {
     let out = room.name("run");
     let what = ["run", "--paths", "veth,bridge", "--loads", "tcp_rr"];
     let how = [
-        "--blocks", blocks, "--turns", "off", "--window", "100ms", "--out", &out,
+        "--blocks",
+        blocks,
+        "--turns",
+        "off",
+        "--window",
+        "100ms",
+        "--warm-up",
+        "20ms",
+        "--out",
+        &out,
     ];
     run(&[&what[..], &how, more].concat()).exits(0);
     out
