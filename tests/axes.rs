@@ -267,7 +267,7 @@ fn a_rate_shapes_the_wire_both_ways() {
             mostly(|| {
                 let what = format!("{}, {load}", path.name);
                 let counted =
-                    proved(&lab, &cell, 250).unwrap_or_else(|why| panic!("{what}: {why}"));
+                    proved(&lab, &cell, 400).unwrap_or_else(|why| panic!("{what}: {why}"));
                 let mbit = |bytes: u64| bytes * 8000 / counted.window_ns;
                 // A receiver that had no CPU reads in the window what its kernel took in before it.
                 let came = mbit(counted.tcp.unwrap().bytes_received);
