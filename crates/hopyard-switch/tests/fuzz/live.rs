@@ -66,7 +66,7 @@ impl Ear {
     }
 
     fn hear(&self) -> Option<Vec<u8>> {
-        let mut buffer = [0; 2048];
+        let mut buffer = [0; 1 << 16];
         if self.is_tap {
             let octets = nix::unistd::read(&self.socket, &mut buffer).ok()?;
             return Some(buffer[..octets].to_vec());

@@ -1,6 +1,6 @@
 //! Frames that are longer than their receiver takes: the sender is told what would fit.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -111,11 +111,23 @@ fn path_mtu(from: &Handle, socket: &UdpSocket, to: IpAddr) -> (i32, String) {
     (mtu, String::from_utf8(said.stdout).unwrap())
 }
 
+/// A process that another test is about to start has a copy of the last socket for a moment.
+fn server(on: &Handle, ip: IpAddr) -> UdpSocket {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match on.ns().run(|| UdpSocket::bind((ip, PORT))).unwrap() {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < end => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            bound => return bound.unwrap(),
+        }
+    }
+}
+
 /// A sender of too long datagrams learns the MTU, and what fits arrives.
 #[track_caller]
 fn learns(site: &Site, party: &str, from: &Handle, to: (&Handle, IpAddr)) {
-    let listen = || UdpSocket::bind((to.1, PORT));
-    let server = to.0.ns().run(listen).unwrap().unwrap();
+    let server = server(to.0, to.1);
     server.set_read_timeout(Some(PATIENCE)).unwrap();
     let socket = whole(from, to.1);
     assert!(
