@@ -1,15 +1,13 @@
-//! The work of the IPAM plugin `host-local` in this process, for networks with `ipamInProcess`: without a second program, whose start
-//! takes longer than all else of an ADD.
+//! The work of the IPAM plugin `host-local` in this process, for networks with `ipamInProcess`. No second program is started for it.
 //!
-//! Configuration, order of addresses and store are those of the reference program (1.1.1 to 1.9), which may be used in turns with this
-//! on the same network. What is different:
+//! Configuration, order of addresses and store are those of the reference program (1.1.1 to 1.9). Both may work on the same network.
+//! What is different:
 //!
 //! - An unknown key is an error.
-//! - ADD does not look through all reservations for one of the same container and device. Of attachments by this plugin there is
-//!   none: their record says what they have, and ADD takes that away first. One that another plugin of the same network left stays
-//!   reserved until GC, where the reference program would refuse the ADD.
-//! - DEL frees the addresses that the record names, and looks through all where it names none.
-//! - GC frees what is not valid, and STATUS checks the configuration. The reference program does nothing in either.
+//! - ADD does not look for earlier reservations of the same container and device. Those of this plugin are in its record, and ADD frees
+//!   them before. One that another plugin left stays until GC. The reference program would refuse the ADD.
+//! - DEL frees the addresses that the record names. Where it names none, DEL looks through all reservations.
+//! - GC frees what is of no valid attachment, and STATUS checks the configuration. The reference program does nothing in either.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +39,6 @@ pub(crate) struct HostLocal<'a> {
     pub(crate) ifname: &'a str,
     /// `CNI_ARGS`.
     pub(crate) args: &'a str,
-    /// The network configuration.
     pub(crate) conf: Value,
 }
 
@@ -58,7 +55,7 @@ impl HostLocal<'_> {
         Owner::new(self.container, self.ifname)
     }
 
-    /// Checks the configuration.
+    /// Is the configuration one that ADD takes? Reads nothing of the store.
     pub(crate) fn ready(&self) -> Result<()> {
         self.directory()?;
         self.config().map(drop)
@@ -100,13 +97,13 @@ impl HostLocal<'_> {
         Ok(())
     }
 
-    /// Frees the container's addresses: those that its record has or, where that says nothing, all that name it. What is free already is
-    /// fine. `None`: it has no record.
+    /// Frees the container's addresses: those that its record names or, if it names none, all whose file names the container. `None`:
+    /// there is no record. Addresses that are free already are fine.
     pub(crate) fn del(&self, recorded: Option<&[IpAddr]>) -> Result<()> {
         let Some(store) = Store::open(self.directory()?)? else {
             return Ok(());
         };
-        // Since the caller looked, an ADD has begun.
+        // The caller saw no record, and there is one: an ADD of this container has begun meanwhile.
         if recorded.is_none() && self.attachment(self.container, self.ifname).is_recorded() {
             return Ok(());
         }
@@ -121,8 +118,8 @@ impl HostLocal<'_> {
         }
     }
 
-    /// Are the addresses of `prevResult` that are in the ranges still reserved? Where none is, because the ranges are others now, any
-    /// address of the container will do, as with the reference program.
+    /// Are the addresses of `prevResult` still reserved, as far as they are in the ranges? If none of them is in the ranges, which may
+    /// have changed, any address of the container will do, as with the reference program.
     pub(crate) fn check(&self) -> Result<()> {
         let config = self.config()?;
         let owner = self.owner();
@@ -136,7 +133,8 @@ impl HostLocal<'_> {
             .filter(|ip| config.sets.iter().any(|set| set.contains(*ip)))
             .collect();
         for ip in &ours {
-            if !store.is_of(*ip, &owner)? {
+            let found = store.owner(*ip)?;
+            if !found.is_some_and(|found| found.is_of(&owner)) {
                 return Err(self.gone(&format!("{ip} is reserved no longer")));
             }
         }
@@ -154,7 +152,8 @@ impl HostLocal<'_> {
         Error::new(code::CHANGED, msg)
     }
 
-    /// Frees what is of no valid attachment, and was reserved before GC `began`: until then the runtime listed what is valid.
+    /// Frees what is of no valid attachment and was reserved before GC `began`. What was reserved later may be of an ADD that was under way
+    /// when the runtime listed what is valid.
     ///
     /// Files that name no container and device stay: those of versions before 0.8, and what somebody wrote by hand to keep an address
     /// free.
@@ -166,13 +165,9 @@ impl HostLocal<'_> {
         let Some(store) = Store::open(self.directory()?)? else {
             return Ok(());
         };
-        let mut leaving = Vec::new();
-        for (file, owner) in store.reservations()? {
-            if self.is_left(&file, &owner, valid, began) {
-                leaving.push(file);
-            }
-        }
-        store.remove(leaving)
+        let mut all = store.reservations()?;
+        all.retain(|(file, owner)| self.is_left(file, owner, valid, began));
+        store.remove(all.into_iter().map(|(file, _)| file))
     }
 
     fn is_left(

@@ -23,7 +23,6 @@ const IN_PROCESS: &str = "ipamInProcess";
 /// Which IPAM plugin a configuration names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind {
-    /// Its type.
     pub(crate) name: String,
     /// Does this process do its work?
     pub(crate) in_process: bool,
@@ -64,7 +63,6 @@ fn name(ipam: &Value) -> Result<Option<String>> {
 /// One call of an IPAM plugin.
 pub(crate) struct Ipam<'a> {
     pub(crate) kind: &'a Kind,
-    /// The network's name.
     pub(crate) network: &'a str,
     /// Where plugins are, `CNI_PATH`.
     pub(crate) path: &'a str,

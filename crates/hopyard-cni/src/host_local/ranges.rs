@@ -21,7 +21,13 @@ pub(super) struct Range {
     end: IpAddr,
     /// No container gets it.
     gateway: IpAddr,
-    /// Of the subnet.
+    prefix: u8,
+}
+
+/// All addresses of a subnet.
+struct Subnet {
+    first: IpAddr,
+    last: IpAddr,
     prefix: u8,
 }
 
@@ -59,10 +65,9 @@ pub(super) fn optional_address(of: &Value, key: &str, at: &str) -> Result<Option
     }
 }
 
-impl Range {
-    /// Reads the keys of a range; `at` is where they are. By default a range is all of its subnet but the first address and, with
-    /// IPv4, the last, and the gateway is the second address.
-    pub(super) fn of(value: &Value, at: &str) -> Result<Self> {
+impl Subnet {
+    /// Reads the subnet of a range; `at` is where the range is.
+    fn of(value: &Value, at: &str) -> Result<Self> {
         let subnet = &value["subnet"];
         let wrong = |why: &str| invalid(&format!("{at}.subnet"), subnet, why);
         let (base, prefix) =
@@ -78,28 +83,49 @@ impl Range {
             ));
         }
         let hosts = u128::MAX >> (128 - free);
-        let (first, last) = (number(base) & !hosts, number(base) | hosts);
-        if number(base) != first {
-            let why = format!(
-                "has host bits set: the network address is {}",
-                address(base, first)
-            );
+        let first = address(base, number(base) & !hosts);
+        if base != first {
+            let why = format!("has host bits set: the network address is {first}");
             return Err(wrong(&why));
         }
-        let usual = |number: u128| address(base, number);
-        let usual_end = usual(if base.is_ipv4() { last - 1 } else { last });
-        let inside = |key: &str| -> Result<Option<IpAddr>> {
-            let found = optional_address(value, key, at)?;
-            match found {
-                Some(ip) if ip < usual(first) || ip > usual(last) => {
-                    let why = format!("is not in `{at}.subnet` {subnet}");
-                    Err(invalid(&format!("{at}.{key}"), &value[key], &why))
-                }
-                found => Ok(found),
+        Ok(Self {
+            first,
+            last: address(base, number(base) | hosts),
+            prefix,
+        })
+    }
+
+    /// The second address, which is the gateway's by default and the first that containers get.
+    fn second(&self) -> IpAddr {
+        address(self.first, number(self.first) + 1)
+    }
+
+    /// The last address that containers get: with IPv4 not the broadcast address.
+    fn last_for_containers(&self) -> IpAddr {
+        let is_broadcast = u128::from(self.last.is_ipv4());
+        address(self.last, number(self.last) - is_broadcast)
+    }
+
+    /// An address of the range, which has to be in the subnet.
+    fn inside(&self, value: &Value, key: &str, at: &str) -> Result<Option<IpAddr>> {
+        match optional_address(value, key, at)? {
+            Some(ip) if ip < self.first || ip > self.last => {
+                let why = format!("is not in `{at}.subnet` {}", value["subnet"]);
+                Err(invalid(&format!("{at}.{key}"), &value[key], &why))
             }
-        };
-        let start = inside("rangeStart")?.unwrap_or(usual(first + 1));
-        let end = inside("rangeEnd")?.unwrap_or(usual_end);
+            found => Ok(found),
+        }
+    }
+}
+
+impl Range {
+    /// Reads the keys of a range; `at` is where they are.
+    pub(super) fn of(value: &Value, at: &str) -> Result<Self> {
+        let subnet = Subnet::of(value, at)?;
+        let second = subnet.second();
+        let start = subnet.inside(value, "rangeStart", at)?.unwrap_or(second);
+        let end = subnet.inside(value, "rangeEnd", at)?;
+        let end = end.unwrap_or(subnet.last_for_containers());
         if start > end {
             let key = if value["rangeEnd"].is_null() {
                 "rangeStart"
@@ -112,8 +138,8 @@ impl Range {
         Ok(Self {
             start,
             end,
-            gateway: optional_address(value, "gateway", at)?.unwrap_or(usual(first + 1)),
-            prefix,
+            gateway: optional_address(value, "gateway", at)?.unwrap_or(second),
+            prefix: subnet.prefix,
         })
     }
 

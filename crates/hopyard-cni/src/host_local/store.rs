@@ -21,8 +21,7 @@ const LAST: &str = "last_reserved_ip.";
 const NEW: &str = ".hopyard-new";
 /// Between container and device in a reservation.
 const BREAK: &str = "\r\n";
-/// Of files.
-const MODE: u32 = 0o600;
+const FILE_MODE: u32 = 0o600;
 
 /// Whose a reservation is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +70,11 @@ impl Owner {
         let (container, ifname) = (self.container.as_str(), self.ifname.as_deref()?);
         (check_container(container).is_ok() && check_ifname(ifname).is_ok())
             .then_some((container, ifname))
+    }
+
+    /// Is it the same, or does it name the container alone?
+    pub(super) fn is_of(&self, owner: &Self) -> bool {
+        self == owner || *self == owner.without_device()
     }
 
     /// The text was empty.
@@ -124,7 +128,7 @@ impl Store {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(MODE)
+            .mode(FILE_MODE)
             .open(&path)
             .map_err(failed("open", &path))?;
         let lock = Flock::lock(file, FlockArg::LockExclusive)
@@ -193,18 +197,12 @@ impl Store {
         read(&self.file(ip))
     }
 
-    pub(super) fn is_of(&self, ip: IpAddr, owner: &Owner) -> Result<bool> {
-        let found = self.owner(ip)?;
-        Ok(found.is_some_and(|found| found == *owner || found == owner.without_device()))
-    }
-
     /// Is the file that of an address, or to become that?
     pub(super) fn is_of_address(file: &Path) -> bool {
         let name = file.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name == NEW || name.parse::<IpAddr>().is_ok())
     }
 
-    /// All reservations.
     pub(super) fn reservations(&self) -> Result<Vec<(PathBuf, Owner)>> {
         let unread = || failed("read directory", &self.directory);
         let mut found = Vec::new();
@@ -237,16 +235,16 @@ impl Store {
         Ok(own)
     }
 
-    /// Frees what the owner has of the `known` addresses or, where none is known, of all. A known one whose file is empty is its own too:
-    /// the text was not on the disk when the power failed.
+    /// Frees the `known` addresses of the owner; all that it has if none is known. A known one whose file is empty is the owner's too: its
+    /// text was not on the disk yet when the power failed.
     pub(super) fn release(&self, owner: &Owner, known: &[IpAddr]) -> Result<()> {
         if known.is_empty() {
             return self.remove(self.files_of(owner)?);
         }
         let mut own = Vec::new();
         for ip in known {
-            let is_lost = self.owner(*ip)?.is_some_and(|found| found.is_nobody());
-            if is_lost || self.is_of(*ip, owner)? {
+            let found = self.owner(*ip)?;
+            if found.is_some_and(|found| found.is_of(owner) || found.is_nobody()) {
                 own.push(self.file(*ip));
             }
         }
@@ -282,7 +280,7 @@ fn read(file: &Path) -> Result<Option<Owner>> {
 fn write(options: &mut fs::OpenOptions, path: &Path, text: &str) -> Result<()> {
     options
         .write(true)
-        .mode(MODE)
+        .mode(FILE_MODE)
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(failed("write", path))
