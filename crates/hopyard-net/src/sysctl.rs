@@ -19,7 +19,7 @@ impl Handle {
     pub fn sysctl(&self, key: &str) -> Result<String> {
         let what = || format!("read sysctl `{key}`");
         let path = path(key, what)?;
-        let text = self.ns().run(|| fs::read_to_string(path))?;
+        let text = self.where_sysctls_are(|| fs::read_to_string(path))?;
         let text = text.map_err(|error| explain(key, what(), error))?;
         Ok(text.trim_end().to_owned())
     }
@@ -59,24 +59,18 @@ impl Handle {
         let Ok(path) = path(key, String::new) else {
             return false;
         };
-        self.ns()
-            .run(|| fs::exists(path).unwrap_or(false))
+        self.where_sysctls_are(|| fs::exists(path).unwrap_or(false))
             .unwrap_or(false)
     }
 }
 
 /// [`Handle::set_sysctl`] in the namespace of the calling thread.
 pub(crate) fn set_here(key: &str, value: &str) -> Result<()> {
-    let what = || format!("set sysctl `{key}` to `{value}`");
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .open(path(key, what)?)
-        .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
-    written.map_err(|error| explain(key, what(), error))
+    set_below(&mut None, key, value)
 }
 
-/// [`set_here`], by the directory of the last key if this one is in it too. Among a thousand namespaces the kernel compares a device's
-/// name with that of each (`proc_sys_compare`) to find its directory.
+/// [`set_here`], which keeps the open directory of the key for the next one. To find the directory of `eth0`, the kernel compares it with
+/// that of each other namespace (`proc_sys_compare`), so that among a thousand of them this takes longer than to write.
 fn set_below(directory: &mut Option<(String, File)>, key: &str, value: &str) -> Result<()> {
     let what = || format!("set sysctl `{key}` to `{value}`");
     let path = path(key, what)?;
