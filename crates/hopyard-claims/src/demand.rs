@@ -135,29 +135,33 @@ pub(super) fn sort_by_plan<'a>(
     let mut demand = Demand::default();
     let mut by_plan: BTreeMap<&str, Vec<Asked<'a>>> = BTreeMap::new();
     let mut too_large: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for one in chosen {
-        for check in one.claim.measured() {
-            match &check.judge {
-                Judge::Does { does } => drop(demand.deeds.insert(does.clone())),
-                Judge::Bench { bench } => drop(demand.benches.insert(bench.clone())),
-                Judge::Missing { .. } => {}
-                _ => {
-                    let plan = one.plan_of(check);
-                    if let Some(why) = put_off(one, plan, quick) {
-                        demand.not_run.entry(plan.to_owned()).or_insert(why);
-                    } else if let Some(all) =
-                        few_cpus(check.cpus, host.cpus, || missing_paths(check, host))
-                    {
-                        let known = too_large.entry(plan).or_default();
-                        for why in all {
-                            if !known.contains(&why) {
-                                known.push(why);
-                            }
-                        }
-                    } else {
-                        by_plan.entry(plan).or_default().push((*one, check));
-                    }
-                }
+    for (one, check) in chosen
+        .iter()
+        .flat_map(|one| one.claim.measured().map(move |check| (one, check)))
+    {
+        match &check.judge {
+            Judge::Does { does } => {
+                demand.deeds.insert(does.clone());
+                continue;
+            }
+            Judge::Bench { bench } => {
+                demand.benches.insert(bench.clone());
+                continue;
+            }
+            Judge::Missing { .. } => continue,
+            _ => {}
+        }
+        let plan = one.plan_of(check);
+        if let Some(why) = put_off(one, plan, quick) {
+            demand.not_run.entry(plan.to_owned()).or_insert(why);
+            continue;
+        }
+        match few_cpus(check.cpus, host.cpus, || missing_paths(check, host)) {
+            None => by_plan.entry(plan).or_default().push((*one, check)),
+            Some(mut why) => {
+                let known = too_large.entry(plan).or_default();
+                why.retain(|one| !known.contains(one));
+                known.extend(why);
             }
         }
     }
