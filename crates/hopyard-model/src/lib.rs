@@ -32,6 +32,7 @@ pub mod plain;
 mod profile;
 mod published;
 pub mod quantity;
+mod queues;
 mod recommendation;
 mod replay;
 mod result;
@@ -97,6 +98,7 @@ pub use profile::{
     SubsystemCost, SubsystemDifference,
 };
 pub use published::{Published, PublishedFigure};
+pub use queues::{QueueChanges, QueueFrames};
 pub use recommendation::{Candidate, Choice, Feature, NoCandidate, Recommendation};
 pub use replay::{Datagram, NotATrace, Replay, TraceSummary};
 pub use result::{
@@ -104,8 +106,7 @@ pub use result::{
     RunReport, RunSummary, TurnsReport, WayReport,
 };
 pub use sample::{
-    Arrived, DeviceCount, Direction, Measurement, OffloadState, Outcome, PathProof, QueueChanges,
-    QueueFrames, Sample,
+    Arrived, DeviceCount, Direction, Measurement, OffloadState, Outcome, PathProof, Sample,
 };
 pub use scheduling::Scheduling;
 pub use schema::named_schema;
