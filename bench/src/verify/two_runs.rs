@@ -102,6 +102,7 @@ pub(crate) fn header(sampler: &Sampler, cells: &[Cell]) -> Header {
         started: String::new(),
         window_ns: 0,
         warm_up_ns: 0,
+        profile_window_ns: None,
         blocks_min: 0,
         blocks_max: 0,
         half_width: 0.0,

@@ -71,6 +71,7 @@ pub fn run(paths: &[&str]) -> Run {
         started: "2026-01-01T00:00:00Z".into(),
         window_ns: WINDOW_NS,
         warm_up_ns: 0,
+        profile_window_ns: None,
         blocks_min: 8,
         blocks_max: 8,
         half_width: 0.025,

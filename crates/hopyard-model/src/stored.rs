@@ -52,6 +52,9 @@ pub struct Header {
     pub window_ns: u64,
     /// Time of traffic before each window that is not counted, ns.
     pub warm_up_ns: u64,
+    /// Length of a profile's window, ns, if the plan gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile_window_ns: Option<u64>,
     /// Smallest number of blocks.
     pub blocks_min: u32,
     /// Largest number of blocks.

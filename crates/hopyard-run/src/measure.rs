@@ -59,6 +59,8 @@ pub struct Sampler {
     pub window: Duration,
     /// Traffic before the window.
     pub warm_up: Duration,
+    /// Length of a profile's window, if the plan gives one.
+    pub profile_window: Option<Duration>,
     /// Self-timed work of the responder, for experiments with a known answer.
     pub service_time: Duration,
     /// Self-timed work of a requester before each request, outside the round trip, for the same purpose.
@@ -84,6 +86,7 @@ impl Sampler {
             meter,
             window,
             warm_up,
+            profile_window: None,
             service_time: Duration::ZERO,
             pause: Duration::ZERO,
             endpoints: None,

@@ -18,7 +18,11 @@ impl Sampler {
     pub(crate) fn profile_estimate(&self, cell: &Cell) -> Duration {
         /// Reading and sorting the kernel's symbols.
         const SYMBOLS: Duration = Duration::from_millis(100);
-        Self::around(cell) + self.traffic(cell, window(self.window)) + SYMBOLS
+        Self::around(cell) + self.traffic(cell, self.profile_window()) + SYMBOLS
+    }
+
+    fn profile_window(&self) -> Duration {
+        self.profile_window.unwrap_or_else(|| window(self.window))
     }
 
     /// Samples a cell's call chains in a lab of its own.
@@ -29,10 +33,11 @@ impl Sampler {
     /// As [`Sampler::measure`], and if CPUs cannot be sampled.
     pub fn profile(&self, cell: &Cell) -> Result<ProfileWindow, Error> {
         in_own_lab(cell, self.endpoints.as_ref(), |lab| {
-            let profiler = Profiler::open(self.meter.cpus(), window(self.window))?;
+            let span = self.profile_window();
+            let profiler = Profiler::open(self.meter.cpus(), span)?;
             let mut ends = self.ends(lab, cell)?;
             let lead_ns = ends.compare_clocks(lab.has_one_clock())?;
-            let timetable = self.timetable(cell, window(self.window)).later_by(lead_ns);
+            let timetable = self.timetable(cell, span).later_by(lead_ns);
             self.sampled(profiler, lab, &mut ends, timetable)
                 .map_err(|error| ends.cause_of(error))
         })

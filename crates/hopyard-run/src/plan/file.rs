@@ -11,6 +11,7 @@ use super::source::{Error, Source, path_name, plain};
 use super::{Part, Paths, Plan};
 use crate::lab;
 use crate::model::{Axes, AxisError, Base, LoadKind, Peer, WINDOW, as_axis, axis, together};
+use crate::profile;
 use crate::units;
 
 #[derive(Deserialize)]
@@ -29,6 +30,7 @@ struct Raw {
     base: Option<Spanned<String>>,
     window: Spanned<String>,
     warm_up: Spanned<String>,
+    profile_window: Option<Spanned<String>>,
     blocks: Spanned<String>,
     half_width: Spanned<String>,
     confidence: Spanned<String>,
@@ -66,6 +68,18 @@ pub fn window(text: &str) -> Result<Duration, String> {
     } else {
         Err(format!(
             "a window of {text} is out of bounds: from 50ms to 10m"
+        ))
+    }
+}
+
+/// Length of a profile's window within its bounds.
+fn profile_window(text: &str) -> Result<Duration, String> {
+    let window = units::parse_duration(text).map_err(|e| e.to_string())?;
+    if profile::WINDOW.contains(&window) {
+        Ok(window)
+    } else {
+        Err(format!(
+            "a profile's window of {text} is out of bounds: from 500ms to 5s"
         ))
     }
 }
@@ -143,6 +157,11 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         needs: Vec::new(),
         window: source.read("window", &raw.window, window)?,
         warm_up: source.read("warm_up", &raw.warm_up, warm_up)?,
+        profile_window: raw
+            .profile_window
+            .as_ref()
+            .map(|t| source.read("profile_window", t, profile_window))
+            .transpose()?,
         turns: raw.turns.unwrap_or(true),
         where_installed: raw.where_installed,
         decide: None,

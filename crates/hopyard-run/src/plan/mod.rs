@@ -49,6 +49,9 @@ pub struct Plan {
     pub window: Duration,
     /// Traffic before each window.
     pub warm_up: Duration,
+    /// Length of a profile's window, if not that of the measured ones.
+    #[serde(default)]
+    pub profile_window: Option<Duration>,
     /// Fewest and most blocks.
     pub blocks: Blocks,
     /// Half-width at which measuring may stop, as a share.
@@ -90,6 +93,7 @@ impl Plan {
         const LIMIT: Duration = Duration::from_secs(240);
         self.window = self.window.min(WINDOW);
         self.warm_up = self.warm_up.min(WARM_UP);
+        self.profile_window = None;
         self.blocks = Blocks {
             min: FOR_A_VERDICT,
             max: FOR_A_VERDICT,

@@ -32,6 +32,7 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         needs: Vec::new(),
         window: WINDOW,
         warm_up: WARM_UP,
+        profile_window: None,
         blocks: BLOCKS,
         half_width: 0.025,
         confidence: 0.95,

@@ -9,6 +9,7 @@ mod kallsyms;
 mod record;
 mod sampling;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub use crate::assess::subsystems;
@@ -21,13 +22,13 @@ pub use sampling::{Profiler, Taken};
 pub(crate) const FREQUENCY_HZ: u64 = 997;
 
 /// Shortest and longest window of a profile.
-const SHORTEST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(5);
+pub(crate) const WINDOW: RangeInclusive<Duration> =
+    Duration::from_millis(500)..=Duration::from_secs(5);
 
-/// The sampling window for a measured window of this length.
+/// The sampling window for a measured window of this length, where the plan gives none.
 #[must_use]
 pub fn window(measured: Duration) -> Duration {
-    measured.clamp(SHORTEST, LONGEST)
+    measured.clamp(*WINDOW.start(), *WINDOW.end())
 }
 
 /// Why there is no profile.
@@ -69,6 +70,6 @@ pub enum Error {
 /// # Errors
 /// The privilege or the kernel's support is missing; the error says what to do.
 pub fn check(cpus: &[usize]) -> Result<(), Error> {
-    Profiler::open(cpus, SHORTEST)?;
+    Profiler::open(cpus, *WINDOW.start())?;
     Symbols::read().map(drop)
 }

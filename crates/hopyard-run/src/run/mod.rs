@@ -130,6 +130,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let Expanded { cells, left_out } = plan::expand(plan)?;
     let base = plan::base_with_digest(plan)?;
     let mut sampler = Sampler::new(plan.window, plan.warm_up)?;
+    sampler.profile_window = plan.profile_window;
     sampler.endpoints.clone_from(&plan.endpoints);
     let tried = try_labs(&sampler, &cells)?;
     let ceilings = ceilings(&sampler, &cells)?;
@@ -176,6 +177,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         started: started.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         window_ns: ns(plan.window),
         warm_up_ns: ns(plan.warm_up),
+        profile_window_ns: plan.profile_window.map(ns),
         blocks_min: plan.blocks.min,
         blocks_max: plan.blocks.max,
         half_width: plan.half_width,

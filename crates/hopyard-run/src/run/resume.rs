@@ -47,6 +47,7 @@ pub fn resume(
     same_endpoints(header.endpoints.as_ref(), asked.as_ref()).map_err(&refused)?;
     let span = Duration::from_nanos;
     let mut sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
+    sampler.profile_window = header.profile_window_ns.map(span);
     sampler.endpoints = endpoints.cloned();
     let here = meter::environment::capture(&sampler.meter);
     same_machine(&header.environment, &here).map_err(&refused)?;

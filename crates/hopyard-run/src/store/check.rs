@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Header, PlannedCell};
 use crate::model::{AXES, Axes, Base, Blocks, Outcome, ProfileWindow, Sample, WINDOW};
+use crate::profile;
 use crate::units::CONFIDENCE;
 
 /// Losses that a gate may allow.
@@ -83,17 +84,20 @@ fn within(what: &str, value: f64, bounds: &RangeInclusive<f64>) -> Result<(), St
 }
 
 fn spans(header: &Header) -> Result<(), String> {
-    let spans = [
-        ("window_ns", header.window_ns, *WINDOW.start()),
-        ("warm_up_ns", header.warm_up_ns, Duration::ZERO),
+    let mut spans = vec![
+        ("window_ns", header.window_ns, WINDOW),
+        (
+            "warm_up_ns",
+            header.warm_up_ns,
+            Duration::ZERO..=*WINDOW.end(),
+        ),
     ];
-    for (what, ns, least) in spans {
-        let bounds = least..=*WINDOW.end();
+    let profile = header.profile_window_ns;
+    spans.extend(profile.map(|ns| ("profile_window_ns", ns, profile::WINDOW)));
+    for (what, ns, bounds) in spans {
         if !bounds.contains(&Duration::from_nanos(ns)) {
-            return Err(format!(
-                "{what} is {ns}: it goes from {least:?} to {:?}",
-                WINDOW.end()
-            ));
+            let (low, high) = (bounds.start(), bounds.end());
+            return Err(format!("{what} is {ns}: it goes from {low:?} to {high:?}"));
         }
     }
     Ok(())

@@ -122,6 +122,7 @@ mod tests {
             started: "2026-01-01T00:00:00Z".to_owned(),
             window_ns: 200_000_000,
             warm_up_ns: 1,
+            profile_window_ns: None,
             blocks_min: 1,
             blocks_max: 1,
             half_width: 0.025,

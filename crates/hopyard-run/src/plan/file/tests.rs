@@ -15,7 +15,7 @@ fn a_wrong_key_names_file_line_and_key() {
       |
     6 | colour = ["red"]
       | ^^^^^^
-    unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `cells`, `base`, `window`, `warm_up`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `turns`, `where_installed`, `endpoint`, `published`
+    unknown field `colour`, expected one of `name`, `summary`, `paths`, `peers`, `loads`, `set`, `cells`, `base`, `window`, `warm_up`, `profile_window`, `blocks`, `half_width`, `confidence`, `margin`, `time_limit`, `turns`, `where_installed`, `endpoint`, `published`
     "#);
 }
 
@@ -62,6 +62,25 @@ fn a_warm_up_may_be_none_but_not_endless() {
         warm_up("2h").unwrap_err(),
         "a warm-up of 2h is out of bounds: from 0s to 10m"
     );
+}
+
+#[test]
+fn a_profile_may_have_windows_of_its_own_length() {
+    let text = super::super::PLANS[0].1;
+    let parsed = |profile: &str| {
+        let line = format!("profile_window = \"{profile}\"\nblocks = ");
+        parse("my.toml", &text.replacen("blocks = ", &line, 1))
+    };
+    assert_eq!(parse("my.toml", text).unwrap().profile_window, None);
+    let two = Some(Duration::from_secs(2));
+    assert_eq!(parsed("2s").unwrap().profile_window, two);
+    for length in ["499ms", "5001ms"] {
+        let error = parsed(length).unwrap_err().to_string();
+        let why = format!(
+            "profile_window: a profile's window of {length} is out of bounds: from 500ms to 5s"
+        );
+        assert!(error.contains(&why), "{error}");
+    }
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_run_that_can_be_is_let_through() {
 #[test]
 fn headers_that_cannot_be() {
     type Change = fn(&mut Header);
-    let changes: [(&str, Change); 14] = [
+    let changes: [(&str, Change); 15] = [
         (
             "blocks_min 9 and blocks_max 8 are no range within 1 to 1000",
             |h| h.blocks_min = 9,
@@ -60,6 +60,10 @@ fn headers_that_cannot_be() {
         (
             "warm_up_ns is 18446744073709551615: it goes from 0ns to 600s",
             |h| h.warm_up_ns = u64::MAX,
+        ),
+        (
+            "profile_window_ns is 6000000000: it goes from 500ms to 5s",
+            |h| h.profile_window_ns = Some(6_000_000_000),
         ),
         ("confidence is 1: it goes from 0.5 to 0.9999", |h| {
             h.confidence = 1.0;
