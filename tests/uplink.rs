@@ -242,6 +242,14 @@ fn plans_of_reports_run_on_two_machines_and_stand_beside_their_figures() {
             let has_figure = |line: &str| line.contains(row) && line.contains(figure);
             let shown = shown.exits(0);
             assert!(shown.stdout.lines().any(has_figure), "{shown}");
+            let run = site.room.name("run");
+            let judge = ["claims", "--from", &run, "--format", "json"];
+            let judged = Running::start(hopyard(&judge)).wait();
+            let stand_in = judged.exits(0).json()["reports"][0]["stand_in"].take();
+            assert!(
+                stand_in.as_str().unwrap().contains("both machines"),
+                "{judged}"
+            );
             assert_eq!(before, [site.state(&site.here), site.state(&site.there)]);
         }
     });

@@ -1,6 +1,6 @@
 //! What claims amount to, as the document `hopyard/claims/1`.
 
-use super::{Chosen, Evidence};
+use super::{Chosen, Evidence, Report};
 use crate::assess;
 use crate::model::{ClaimsReport, ClaimsRun, Environment, ReportOfClaims};
 use crate::report::claims::SCHEMA;
@@ -16,7 +16,7 @@ pub fn document(chosen: &[Chosen<'_>], evidence: &Evidence) -> ClaimsReport {
             Some(report) => report.claims.push(judged),
             None => reports.push(ReportOfClaims {
                 claims: vec![judged],
-                ..empty(one)
+                ..empty(one, evidence)
             }),
         }
     }
@@ -33,22 +33,35 @@ pub fn answers(chosen: &[Chosen<'_>], evidence: &Evidence) -> ClaimsReport {
             Some(report) => report.questions.push(answered),
             None => reports.push(ReportOfClaims {
                 questions: vec![answered],
-                ..empty(one)
+                ..empty(one, evidence)
             }),
         }
     }
     whole(reports, chosen, evidence)
 }
 
-fn empty(one: &Chosen<'_>) -> ReportOfClaims {
+fn empty(one: &Chosen<'_>, evidence: &Evidence) -> ReportOfClaims {
+    let Report {
+        stand_in,
+        stand_in_on_a_cable,
+        ..
+    } = one.report;
+    let has_cable = evidence.of_plan(&one.report.plan).is_ok_and(is_on_a_cable);
+    let on_a_cable = stand_in_on_a_cable.as_ref().filter(|_| has_cable);
     ReportOfClaims {
         report: one.report.report.clone(),
         title: one.report.title.clone(),
         source: one.report.source.clone(),
-        stand_in: one.report.stand_in.clone(),
+        stand_in: on_a_cable.or(stand_in.as_ref()).cloned(),
         claims: Vec::new(),
         questions: Vec::new(),
     }
+}
+
+/// Was it measured between cards of two machines?
+fn is_on_a_cable(run: &Run) -> bool {
+    let endpoints = run.header.endpoints.as_ref();
+    endpoints.is_some_and(|endpoints| endpoints.cards.is_some())
 }
 
 fn whole(reports: Vec<ReportOfClaims>, chosen: &[Chosen<'_>], evidence: &Evidence) -> ClaimsReport {

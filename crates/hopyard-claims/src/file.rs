@@ -29,6 +29,8 @@ pub struct Report {
     pub source: String,
     /// What stands in for the machines of then, and what that loses.
     pub stand_in: Option<String>,
+    /// The same where the wire is a cable between two machines.
+    pub stand_in_on_a_cable: Option<String>,
     /// The plan whose cells are meant where a check names none.
     pub plan: String,
     /// Plans that take hours, or most hosts in vain: run for claims named by their id alone.
