@@ -45,8 +45,14 @@ impl Accelerator {
     fn arguments(self) -> [&'static str; 4] {
         match self {
             Self::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            // QEMU 7.2 gets `cmpxchg16b` wrong at times, which Linux 6.12 allocates memory with.
-            Self::Tcg => ["-accel", "tcg,thread=multi", "-cpu", "max,cx16=off"],
+            // QEMU 7.2 gets `cmpxchg16b` wrong at times, which Linux 6.12 allocates memory with. With ERMS, a kernel copies
+            // and clears by `rep movsb` and `rep stosb`, which are emulated byte by byte.
+            Self::Tcg => [
+                "-accel",
+                "tcg,thread=multi",
+                "-cpu",
+                "max,cx16=off,erms=off",
+            ],
         }
     }
 }
