@@ -49,7 +49,7 @@ ATTACH = mkdir -p target/release/cni && ln -sfn ../hopyard-cni target/release/cn
 	scripts/cni-times target/release/hopyard-cni 10 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test-engines test-slurm dist bpf test lint unit verify bench bench-fleet docs reports fuzz doctor deny packages semver clean toolchain root
+.PHONY: help run build test-engines test-slurm dist bpf test format lint unit verify bench bench-fleet docs reports fuzz doctor deny packages semver clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,20 +80,26 @@ bpf: toolchain ## after a change of an eBPF program: its compiled object anew, w
 	@scripts/need $(BUILD_PACKAGES) $(BPF_PACKAGES)
 	$(CARGO) run --quiet --locked -p hopyard-bpf-build --example renew -- $$(find crates bench -name '*.bpf.c' | sort)
 
-test: root toolchain lint unit ## all tests, in throw-away namespaces; needs root
+test: root toolchain format unit ## lints and all tests, in throw-away namespaces; needs root
 
-# A service that builds from nothing each time has no use for what makes the next build quicker. Both, so that they share a build.
-ifdef CI
-lint unit: export CARGO_INCREMENTAL := 0
-endif
-
-lint: toolchain
-	@scripts/need $(BUILD_PACKAGES)
+format: toolchain
 	$(CARGO) fmt --all --check
+
+lint: format ## lints alone
+	@scripts/need $(BUILD_PACKAGES)
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
+# A service that builds from nothing each time has no use for what makes the next build quicker.
+ifdef CI
+unit: export CARGO_INCREMENTAL := 0
+endif
+
+# Packages are installed while the tests are built.
 unit: root toolchain
-	@scripts/need $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	@scripts/need $(BUILD_PACKAGES)
+	@scripts/need $(TEST_PACKAGES) & installing=$$!; \
+		CARGO=$(CARGO) scripts/cargo-test --no-run; built=$$?; \
+		wait $$installing && [ $$built -eq 0 ]
 	@[ "$$($(BORINGTUN) --version 2>/dev/null)" = "boringtun $(BORINGTUN_VERSION)" ] || { \
 		echo "installing boringtun $(BORINGTUN_VERSION) into target/tools, once, some two minutes"; \
 		$(CARGO) install boringtun-cli --version "=$(BORINGTUN_VERSION)" --locked --quiet \
