@@ -1,4 +1,5 @@
-//! The programs as somebody calls them first. For them `cargo test` builds, and so lints, those that have no tests of their own.
+//! The help of each program, and what it says to a wrong option. `cargo test` builds, and so lints, a program without unit tests only
+//! because this test starts it.
 
 use std::process::Command;
 
