@@ -212,6 +212,21 @@ mod tests {
         assert!(!prove(10_000, 0.67, 50_000));
     }
 
+    /// A receiver that had no CPU reads what came before the window.
+    #[test]
+    fn what_stood_in_a_socket_passed_before() {
+        let over = |bytes| {
+            [("a", (0, 0), (9000, bytes)), ("b", (9000, bytes), (0, 0))]
+                .map(|(space, rx, tx)| device(space, "eth0", rx, tx))
+        };
+        let mib = 1 << 20;
+        assert!(prove_stream(4 * mib, &over(3 * mib)).proved);
+        // Much of it cannot have stood there.
+        assert!(!prove_stream(4 * mib, &over(mib)).proved);
+        assert!(prove_stream(100 * mib, &over(83 * mib)).proved);
+        assert!(!prove_stream(100 * mib, &over(81 * mib)).proved);
+    }
+
     #[test]
     fn a_device_passed_by_is_a_problem() {
         let gib = 1 << 30;
