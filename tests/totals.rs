@@ -96,7 +96,7 @@ fn tests_of_the_same_name_in_two_programs_count_each() {
 fn a_failure_is_told_before_the_totals_and_is_no_skip() {
     let (status, printed) = unit(&format!(
         "{FIRST}; {SECOND}; echo 'test c ... FAILED'; echo '---- c stdout ----'; \
-         echo 'thread c panicked at x.rs:1:'; echo 'it broke'; \
+         echo \"thread 'c' (7) panicked at x.rs:1:\"; echo 'it broke'; \
          echo 'skipped: second::c: no netkit: x' >> $HOPYARD_SKIPPED; \
          echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s'; \
          exit 101"
@@ -107,6 +107,8 @@ fn a_failure_is_told_before_the_totals_and_is_no_skip() {
         Some("2 passed, 1 failed, 1 skipped")
     );
     assert!(printed.contains("  it broke"), "{printed}");
+    let end = "\nfailed: second::c: it broke\n\n2 passed,";
+    assert!(printed.contains(end), "{printed}");
 }
 
 #[test]
