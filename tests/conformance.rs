@@ -17,7 +17,7 @@ use crate::support::icmp::ping_within;
 use crate::support::kernels::{guests_boot_one, kernel};
 use crate::support::traces::Traces;
 use crate::support::walk::{walk_all, walk_guests};
-use crate::support::{alone, apart, beside, cell, proved, sampler, slower, tell, unless_disturbed};
+use crate::support::{alone, apart, beside, cell, proved, sampler, tell, unless_disturbed};
 
 /// Of payload: as many transactions, whose responses have a byte each.
 const ENOUGH_BYTES: u64 = 100;
@@ -206,24 +206,17 @@ fn pinged_meanwhile<T>(
 }
 
 /// A measurement in which enough arrived to tell each device of the way from one beside it. An end that has no CPU for most of
-/// a window leaves less: the next window is twice as long. Where the CPUs were there, that is the path's fault. A guest does not see
-/// that its host took its emulated CPU away.
+/// a window leaves less: the next window is twice as long. Where the CPUs were there, that is the path's fault.
 fn enough(lab: &Lab, cell: &Cell) -> Result<Measurement, String> {
     let mut window_ms = 100;
-    let mut unseen = if slower() > 1 { 4 } else { 0 };
     unless_disturbed(|| {
-        loop {
-            let measured = proved(lab, cell, window_ms);
-            window_ms = LONGEST_MS.min(2 * window_ms);
-            let measured = measured?;
-            if measured.received.bytes >= ENOUGH_BYTES {
-                return each_hop_counts(lab, cell, &measured).map(|()| measured);
-            }
-            if unseen == 0 {
-                return Err(format!("only {:?} arrived", measured.received));
-            }
-            unseen -= 1;
+        let measured = proved(lab, cell, window_ms);
+        window_ms = LONGEST_MS.min(2 * window_ms);
+        let measured = measured?;
+        if measured.received.bytes < ENOUGH_BYTES {
+            return Err(format!("only {:?} arrived", measured.received));
         }
+        each_hop_counts(lab, cell, &measured).map(|()| measured)
     })
 }
 

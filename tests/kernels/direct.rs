@@ -4,10 +4,6 @@ use super::one_guest::NEWEST;
 
 #[test]
 fn the_direct_switch_and_its_shortcut_work_inside_a_guest() {
-    let measured = NEWEST.measured().of(|path, _| path.starts_with("direct"));
+    let measured = NEWEST.proved(|path, _| path.starts_with("direct"), &[]);
     assert_eq!(measured.cells.len(), 2, "{:#?}", measured.cells);
-    for cell in &measured.cells {
-        assert_eq!(cell["status"], "ok", "{cell:#}");
-        assert_eq!(cell["way"]["proved"], true, "{cell:#}");
-    }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-use super::procs::{self, Process};
-use super::tell;
+use super::procs::{self, Process, ticks};
+use super::{slower, tell};
 
 /// So many samples more within the bounds than outside, and the bounds hold.
 pub(crate) const HOLDS: i32 = 2;
@@ -152,7 +152,9 @@ impl Watch {
         let foreign: Duration = used
             .map(|(pid, used)| used.saturating_sub(before(&pid)))
             .sum();
-        let is_disturbed = gap > GAP
+        // A guest does not see that its host took its emulated CPU away.
+        let is_disturbed = slower() > 1
+            || gap > GAP
             || stolen > elapsed.mul_f64(STOLEN_RATIO)
             || foreign > elapsed.mul_f64(FOREIGN_RATIO);
         is_disturbed.then(|| {
@@ -178,11 +180,6 @@ fn longest_gap(cpu: usize, over: &AtomicBool) -> Duration {
     longest
 }
 
-/// USER_HZ is 100 on every architecture of this project.
-fn ticks(text: &str) -> Duration {
-    Duration::from_millis(10 * text.parse::<u64>().unwrap())
-}
-
 /// What the hypervisor took from all CPUs since boot (`proc_stat(5)`).
 fn stolen() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap();
@@ -201,11 +198,6 @@ fn foreign() -> BTreeMap<u32, Duration> {
     others.retain(|process| {
         !ours.contains(&process.pid) && !process.arguments.is_empty() && !is_daemon(process)
     });
-    let used = |process: &Process| {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).ok()?;
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let mut fields = fields.split_ascii_whitespace().skip(11);
-        Some((process.pid, ticks(fields.next()?) + ticks(fields.next()?)))
-    };
+    let used = |process: &Process| Some((process.pid, procs::cpu_time(process.pid)?));
     others.iter().filter_map(used).collect()
 }

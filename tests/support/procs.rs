@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 /// A process as /proc shows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +78,19 @@ pub(crate) fn marked(word: &str) -> Vec<Process> {
         .filter_map(Process::read)
         .filter(|process| process.state != 'Z')
         .collect()
+}
+
+/// CPU time that a process has used, by all its threads (`proc_pid_stat(5)`).
+pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split_ascii_whitespace().skip(11);
+    Some(ticks(fields.next()?) + ticks(fields.next()?))
+}
+
+/// USER_HZ is 100 on every architecture of this project.
+pub(crate) fn ticks(text: &str) -> Duration {
+    Duration::from_millis(10 * text.parse::<u64>().unwrap())
 }
 
 /// The processes below this one.
