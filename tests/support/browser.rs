@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
 use super::plan::Room;
+use super::procs;
 
 /// A page in a browser of its own, whose files are in a room.
 pub(crate) struct Browser {
@@ -110,6 +112,16 @@ impl Browser {
         let answer = self.call("Runtime.evaluate", &parameters);
         assert!(answer.get("exceptionDetails").is_none(), "{answer:#}");
         answer["result"]["value"].clone()
+    }
+
+    /// CPU time that the browser's processes have used.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        let mut pids: Vec<u32> = procs::below(self.child.id())
+            .iter()
+            .map(|p| p.pid)
+            .collect();
+        pids.push(self.child.id());
+        pids.into_iter().filter_map(procs::cpu_time).sum()
     }
 
     /// Presses a key by its name in the DOM, and lets it go.
