@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::cli::run;
 use crate::support::plan::Room;
-use crate::support::{beside, cell, float, proved, tell, unless_disturbed};
+use crate::support::{alone, beside, cell, float, mostly, proved, tell};
 
 /// The program that hopyard is compared with, built.
 fn built(room: &Room) -> PathBuf {
@@ -78,22 +78,22 @@ fn median(latency: &Latency) -> f64 {
     float(found.unwrap().1)
 }
 
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn shortest(medians: Vec<f64>) -> f64 {
+    medians.into_iter().fold(f64::INFINITY, f64::min)
 }
 
 /// Times of hopyard and of the other program, taken in turn in labs of their own.
 const PAIRS: usize = 9;
 
-/// How far the two may be apart. A debug build of ours spends half a microsecond more around its system calls: 1.04 to 1.09 of the
-/// other program's time were seen on a quiet machine.
-const APART: f64 = if cfg!(debug_assertions) { 0.12 } else { 0.05 };
+/// How far the two may be apart.
+const APART: f64 = 0.05;
+/// A debug build of ours spends more around its system calls: 400 to 900 ns were seen.
+const DEBUG_NS: f64 = if cfg!(debug_assertions) { 1000.0 } else { 0.0 };
 
 /// A program that measures nothing else sees the same, within 5 % of a release build.
 #[test]
 fn another_program_sees_the_same() {
-    let _beside = beside();
+    let _alone = alone();
     let room = Room::new();
     let program = built(&room);
     for (load, protocol) in [(LoadKind::TcpCrr, "tcp"), (LoadKind::UdpRr, "udp")] {
@@ -127,20 +127,17 @@ fn another_program_sees_the_same() {
         };
         let sample = || {
             let (own, other): (Vec<f64>, Vec<f64>) = (0..PAIRS).map(pair).unzip();
-            let (own, other) = (middle(own), middle(other));
-            let told = format!(
-                "{load}: first packet {:.2} µs, by another program {:.2} µs: {:.3}",
-                own / 1e3,
-                other / 1e3,
-                own / other
-            );
+            // A waking CPU answers in one of two times, whose shares change from lab to lab.
+            let (own, other) = (shortest(own), shortest(other));
+            let told =
+                format!("{load}: first packet {own:.0} ns, by another program {other:.0} ns");
             tell(&told);
-            (1.0 - APART..1.0 + APART)
-                .contains(&(own / other))
+            (other * (1.0 - APART)..other * (1.0 + APART) + DEBUG_NS)
+                .contains(&own)
                 .then_some(())
                 .ok_or(told)
         };
-        unless_disturbed(sample).unwrap();
+        mostly(sample).unwrap();
     }
 }
 
