@@ -27,7 +27,7 @@ fn lost(arrivals: &Arrivals) -> u64 {
 
 #[test]
 fn a_flood_is_told_flow_by_flow() {
-    let _beside = beside();
+    let _alone = alone();
     for family in ["4", "6"] {
         let set = [("flows", "4"), ("message_size", "64"), ("family", family)];
         let (lab, cell) = built("bridge", LoadKind::UdpFlood, &set);
@@ -268,7 +268,7 @@ fn known_delays_are_known_jitter() {
 
 #[test]
 fn a_window_that_opens_with_the_traffic_has_it_from_its_start() {
-    let _beside = beside();
+    let _alone = alone();
     let set = [("flows", "3"), ("message_size", "64")];
     let (lab, cell) = built("veth", LoadKind::UdpFlood, &set);
     for (warm_up_ms, before_ns) in [(0, 0), (100, 100_000_000)] {

@@ -10,7 +10,7 @@ use crate::support::cli::{Running, Said, hopyard, nobody, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::walk::machine_has;
-use crate::support::{beside, schema, skip_part, tell};
+use crate::support::{alone, beside, schema, skip_part, tell};
 
 /// What stands above the subsystems' shares.
 const SPLIT: &str = "Where the CPU time goes";
@@ -91,7 +91,7 @@ fn whole(cell: &Value) {
 
 #[test]
 fn a_profile_names_what_netfilter_and_bpf_cost() {
-    let _beside = beside();
+    let _alone = alone();
     let netfilter = has_bridge_netfilter();
     let paths = if netfilter {
         "bridge,bridge-nf,direct"

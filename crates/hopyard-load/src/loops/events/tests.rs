@@ -68,6 +68,12 @@ fn carried_for(spec: &LoadSpec, window_ms: u64) -> [Tallied; 2] {
     })
 }
 
+/// Tries five times, since others may have the CPUs for all of a window. They make no loop faster.
+fn with_its_cpu(mut so: impl FnMut() -> Result<(), String>) {
+    let failed: Vec<String> = (0..5).map_while(|_| so().err()).collect();
+    assert!(failed.len() < 5, "{failed:?}");
+}
+
 #[test]
 fn every_load_runs_by_every_api_with_one_flow_and_with_several_of_a_thread() {
     for api in APIS {
@@ -170,9 +176,14 @@ fn a_paced_stream_keeps_its_pace() {
             axes.message_size_bytes = Some(1000);
             // 2000 messages a second: 100 in the window.
             axes.pace_bps = Some(Rate(Some(16_000_000)));
-            let [client, _] = carried(&LoadSpec::new(load, &axes));
-            let sent = client.sent.messages;
-            assert!((85..115).contains(&sent), "{load} by {api}: {sent}");
+            with_its_cpu(|| {
+                let [client, _] = carried(&LoadSpec::new(load, &axes));
+                let sent = client.sent.messages;
+                assert!(sent < 115, "{load} by {api}: {sent}");
+                (sent >= 85)
+                    .then_some(())
+                    .ok_or(format!("{load} by {api}: {sent}"))
+            });
         }
     }
 }
@@ -183,9 +194,13 @@ fn the_loops_have_a_ceiling_without_a_path() {
         for load in LOADS {
             let spec = spec(load, api, 1);
             let span = Duration::from_millis(20);
-            let most = spec.loops().ceiling(&spec, span).unwrap();
-            let done = most.received.messages + most.sent.messages;
-            assert!(done > 1000, "{load} by {api}: {most:?}");
+            with_its_cpu(|| {
+                let most = spec.loops().ceiling(&spec, span).unwrap();
+                let done = most.received.messages + most.sent.messages;
+                (done > 1000)
+                    .then_some(())
+                    .ok_or(format!("{load} by {api}: {most:?}"))
+            });
         }
     }
 }
