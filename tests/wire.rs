@@ -11,7 +11,7 @@ use hopyard_net::PacketSocket;
 use crate::axes::build;
 use crate::support::cli::run;
 use crate::support::walk::walk;
-use crate::support::{beside, cell, float, mostly, proved, tell};
+use crate::support::{alone, beside, cell, float, mostly, proved, tell};
 
 /// EtherType of a pause (IEEE 802.3, annex 31B).
 const PAUSE: u16 = 0x8808;
@@ -222,7 +222,7 @@ fn frames_below_the_rate_pass_by_the_wire_alone() {
 /// What the shaper of single frames costs: most of what a packet costs. V21 has the figures.
 #[test]
 fn a_packet_costs_less_than_with_a_timer_for_each() {
-    let _beside = beside();
+    let _alone = alone();
     let cost = |set: &[(&str, &str)]| -> Result<f64, String> {
         let set = [set, &[("rate", "1gbit"), ("offload", "off")]].concat();
         let cell = cell("native", Peer::Far, LoadKind::UdpStream, &set);
