@@ -133,7 +133,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             try:
                 send(2, b"\3" + json.dumps(said).encode())
                 send(8, struct.pack("!H", 1000))
-            except OSError:
+            except (OSError, ValueError):
                 pass
 
         threading.Thread(target=end).start()
