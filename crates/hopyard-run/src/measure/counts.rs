@@ -112,7 +112,7 @@ pub(super) fn assemble(
     };
     if received == Counted::default() {
         return Err(Error::Nothing {
-            was_taken: cpu.foreign_ns + cpu.steal_ns >= float(planned_ns) / 2.0,
+            was_taken: taken_ns(&cpu) >= float(planned_ns) / 2.0,
             drops: devices.iter().map(|d| d.dropped).sum::<u64>()
                 + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
@@ -214,6 +214,16 @@ pub(super) fn assemble(
         None => {}
     }
     Ok(measurement)
+}
+
+/// CPU time that the load could not have, ns: stolen, or of others. In a container, others' processes are seen by the CPUs' being
+/// busy alone.
+fn taken_ns(cpu: &CpuUse) -> f64 {
+    let unseen_ns = match cpu.workers_ns {
+        Some(workers_ns) => cpu.busy_ns - workers_ns - cpu.controller_ns,
+        None => 0.0,
+    };
+    cpu.steal_ns + cpu.foreign_ns.max(unseen_ns)
 }
 
 /// The two counts as (receiver, sender): the receiver of a stream counts it; the client counts transactions.
@@ -375,5 +385,31 @@ fn counted(device: &DeviceCount, hop: &Hop, backwards: bool) -> (u64, u64) {
         (device.rx_bytes, device.rx_packets)
     } else {
         (device.tx_bytes, device.tx_packets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assess::testing::measured;
+
+    #[test]
+    fn others_have_what_they_use_or_what_the_load_leaves_of_busy_cpus() {
+        let taken = |busy_ns, workers_ns, foreign_ns, steal_ns| {
+            taken_ns(&CpuUse {
+                busy_ns,
+                workers_ns,
+                foreign_ns,
+                steal_ns,
+                controller_ns: 1.0,
+                ..measured(1).cpu
+            })
+        };
+        assert_eq!(taken(100.0, Some(20.0), 5.0, 3.0), 82.0);
+        assert_eq!(taken(100.0, Some(20.0), 90.0, 3.0), 93.0);
+        // Nothing is known of the load's own: it may be all.
+        assert_eq!(taken(100.0, None, 5.0, 3.0), 8.0);
+        // Stolen time that is also idle makes the busy time too low.
+        assert_eq!(taken(-10.0, Some(20.0), 0.0, 40.0), 40.0);
     }
 }
