@@ -95,16 +95,10 @@ impl Environment {
             .map(|((what, here), (_, there))| (what, here, there))
     }
 
-    /// Whether the CPU was emulated. Then no absolute figure means anything.
+    /// Whether the CPU was emulated (QEMU without KVM). Then no absolute figure means anything.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
-        is_emulated(&self.cpu_model)
+        let signs = ["QEMU TCG", "QEMU Virtual CPU"];
+        signs.iter().any(|sign| self.cpu_model.contains(sign))
     }
-}
-
-/// Whether a CPU that says so of itself is emulated (QEMU without KVM).
-#[must_use]
-pub fn is_emulated(cpu_model: &str) -> bool {
-    let signs = ["QEMU TCG", "QEMU Virtual CPU"];
-    signs.iter().any(|sign| cpu_model.contains(sign))
 }

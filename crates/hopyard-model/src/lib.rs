@@ -77,7 +77,7 @@ pub use diff::{
 pub use endpoints::{
     EndpointInterface, EndpointMachine, EndpointUsed, EndpointsAsked, EndpointsUsed,
 };
-pub use environment::{CpuAccounting, Environment, is_emulated};
+pub use environment::{CpuAccounting, Environment};
 pub use filter_chain::{FilterChain, Sees};
 pub use grouped::grouped;
 pub use guest::GuestUsed;

@@ -68,8 +68,6 @@ pub struct Sampler {
     /// The endpoints of path `as-is`.
     pub endpoints: Option<Endpoints>,
     retakes: RetakeBudget,
-    /// Is this machine's CPU emulated, so that no figure is told?
-    is_emulated: bool,
 }
 
 impl Sampler {
@@ -93,7 +91,6 @@ impl Sampler {
             pause: Duration::ZERO,
             endpoints: None,
             retakes: RetakeBudget::default(),
-            is_emulated: meter::environment::is_emulated(),
         })
     }
 
@@ -150,8 +147,8 @@ impl Sampler {
         Ok(measured)
     }
 
-    /// Measures one window of a given length, and repeats it if the machine missed it, because that says nothing about
-    /// the path. An emulated CPU misses the longer ones less often.
+    /// Measures one window of a given length. If the machine missed it, that says nothing about the path: it is repeated,
+    /// each time twice as long, since what keeps CPUs from a window may last.
     fn window_in(
         &self,
         lab: &Lab,
@@ -161,12 +158,7 @@ impl Sampler {
     ) -> Result<Measurement, Error> {
         let mut missed_windows = 0;
         loop {
-            let longer = if self.is_emulated {
-                1 << missed_windows
-            } else {
-                1
-            };
-            match self.try_window_in(lab, cell, window * longer, quiet) {
+            match self.try_window_in(lab, cell, window * (1 << missed_windows), quiet) {
                 Err(error) if error.is_missed() && missed_windows < AGAIN => missed_windows += 1,
                 measured => {
                     return measured.map(|measurement| Measurement {

@@ -95,12 +95,6 @@ pub fn capture(meter: &CpuMeter) -> Environment {
     }
 }
 
-/// Whether this machine's CPU is emulated.
-pub(crate) fn is_emulated() -> bool {
-    let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
-    cpu_model(&cpuinfo).is_some_and(|model| crate::model::is_emulated(&model))
-}
-
 fn cpu_hz(cpuinfo: &str) -> Option<f64> {
     // A frequency that scales is only valid for an instant.
     if line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").is_some() {
