@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hopyard::lab::Lab;
@@ -16,7 +17,10 @@ use crate::support::traces::Traces;
 use crate::support::walk::walk;
 use crate::support::{alone, beside, cell, mostly, tell, until};
 
-/// Entries of the kernel's table of readers, one for the whole machine.
+/// The kernel has one table of readers for the whole machine, and tests beside each other would see each other's.
+static TABLE: Mutex<()> = Mutex::new(());
+
+/// Entries of the kernel's table of readers.
 fn entries() -> u32 {
     let text = fs::read_to_string("/proc/sys/net/core/rps_sock_flow_entries").unwrap();
     text.trim().parse().unwrap()
@@ -53,6 +57,7 @@ fn first_queues(lab: &Lab) -> Vec<(String, String, u32)> {
 
 #[test]
 fn every_device_is_steered_and_the_machine_is_as_before() {
+    let _table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let _beside = beside();
     let before = entries();
     let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
@@ -89,7 +94,7 @@ fn steered() -> u64 {
 
 #[test]
 fn packets_are_worked_on_where_they_are_read() {
-    let _beside = beside();
+    let _alone = alone();
     let of = |value| {
         let set = [("rfs", value), ("placement", "split")];
         let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);
@@ -114,6 +119,7 @@ fn packets_are_worked_on_where_they_are_read() {
 
 #[test]
 fn every_device_is_steered_without_readers() {
+    let _table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let _beside = beside();
     let before = entries();
     let all = (1_u64 << cpu::online_cpus().unwrap().len()) - 1;
@@ -133,7 +139,7 @@ fn every_device_is_steered_without_readers() {
 
 #[test]
 fn a_hash_spreads_flows_over_cpus() {
-    let _beside = beside();
+    let _alone = alone();
     let of = |value| {
         let set = [("rps", value), ("flows", "8"), ("placement", "same")];
         let cell = cell("veth", Peer::Local, LoadKind::UdpStream, &set);
