@@ -22,7 +22,7 @@ use crate::support::{alone, apart, beside, cell, proved, sampler, tell, unless_d
 /// Of payload: as many transactions, whose responses have a byte each.
 const ENOUGH_BYTES: u64 = 100;
 /// A window is not doubled beyond this.
-const LONGEST_MS: u64 = 800;
+const LONGEST_MS: u64 = 1600;
 /// An echo request is answered within this time, once the other end is up.
 const ANSWERED: Duration = Duration::from_secs(5);
 /// The same of a guest that boots meanwhile.

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use super::*;
 use crate::exports::read;
-use crate::support::{skip, waiting};
+use crate::support::skip;
 
 const API: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kubernetes/api.py");
 const LIST: [&str; 2] = [
@@ -69,7 +69,7 @@ fn is_measured_without_the_one_that_is_cut(said: &Said, site: &Site) {
 
 #[test]
 fn pods_are_reached_by_the_real_kubectl() {
-    let _waiting = waiting();
+    let _beside = beside();
     match kubectl_minor() {
         Some(31..) => {}
         found => {
