@@ -10,6 +10,7 @@ mod ends;
 mod error;
 mod machines;
 mod merge;
+mod missed;
 mod own_lab;
 mod places;
 mod profile;
@@ -265,7 +266,7 @@ impl Sampler {
             clocks,
             planned_ns: timetable.window_ns(),
         };
-        counts::check_window_not_missed(&counts, ends.is_crowded)?;
+        missed::check(&counts, ends.is_crowded)?;
         Ok(counts)
     }
 

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::aux_counters::Passed;
 use super::machines::Machines;
 use super::proof_segments::{self, Parts};
-use super::{Error, QuietCores, connections, elsewhere};
+use super::{Error, QuietCores, connections, elsewhere, missed};
 use crate::lab::{Client, Lab, Topology, is_beside_the_wire};
-use crate::load::protocol::{CpuSpan, Tallied};
+use crate::load::protocol::Tallied;
 use crate::meter::devices;
 use crate::meter::path_proof::{Bracket, Traffic};
 use crate::model::{
@@ -112,7 +112,7 @@ pub(super) fn assemble(
     };
     if received == Counted::default() {
         return Err(Error::Nothing {
-            was_taken: taken_ns(&cpu) >= float(planned_ns) / 2.0,
+            was_taken: missed::taken_ns(&cpu) >= float(planned_ns) / 2.0,
             drops: devices.iter().map(|d| d.dropped).sum::<u64>()
                 + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
@@ -216,16 +216,6 @@ pub(super) fn assemble(
     Ok(measurement)
 }
 
-/// CPU time that the load could not have, ns: stolen, or of others. In a container, others' processes are seen by the CPUs' being
-/// busy alone.
-fn taken_ns(cpu: &CpuUse) -> f64 {
-    let unseen_ns = match cpu.workers_ns {
-        Some(workers_ns) => cpu.busy_ns - workers_ns - cpu.controller_ns,
-        None => 0.0,
-    };
-    cpu.steal_ns + cpu.foreign_ns.max(unseen_ns)
-}
-
 /// The two counts as (receiver, sender): the receiver of a stream counts it; the client counts transactions.
 pub(super) fn receiver_and_sender<'a>(
     load: LoadKind,
@@ -239,62 +229,6 @@ pub(super) fn receiver_and_sender<'a>(
     } else {
         (client, client)
     }
-}
-
-/// Checks that every counter was read when the window opened and closed. If a machine keeps a CPU away for half a
-/// window, counts cover another span, or traffic that had stopped.
-pub(super) fn check_window_not_missed(counts: &Counts, is_crowded: bool) -> Result<(), Error> {
-    let (planned_ns, observed) = (counts.planned_ns, &counts.observed);
-    ends_were_there(&counts.clients, &counts.server, is_crowded, planned_ns)?;
-    in_time("the controller", observed.late_ns, planned_ns)?;
-    // Read after everything else.
-    let by_worker = |end: &Tallied| match end.cpu {
-        Some(CpuSpan::Used(used)) => Some(used.elapsed_ns),
-        Some(CpuSpan::Unknown(_)) | None => None,
-    };
-    let read_ns = [&counts.client, &counts.server].map(by_worker);
-    for read_ns in read_ns
-        .into_iter()
-        .flatten()
-        .chain([observed.cpu.elapsed_ns])
-    {
-        if !(0.5..=2.0).contains(&(read_ns / float(planned_ns))) {
-            return Err(Error::Missed(format!(
-                "CPU time was read over {:.1} of {:.1} ms",
-                read_ns / 1e6,
-                float(planned_ns) / 1e6
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// The same check, endpoints only. If there are more senders than CPUs, some are always late: then their mean counts.
-pub(super) fn ends_were_there(
-    clients: &[Tallied],
-    server: &Tallied,
-    is_crowded: bool,
-    planned_ns: u64,
-) -> Result<(), Error> {
-    let late = clients.iter().map(|client| client.late_ns);
-    let late_ns = if is_crowded {
-        late.sum::<u64>() / clients.len().max(1) as u64
-    } else {
-        late.max().unwrap_or(0)
-    };
-    in_time("the client", late_ns, planned_ns)?;
-    in_time("the server", server.late_ns, planned_ns)
-}
-
-fn in_time(who: &str, late_ns: u64, planned_ns: u64) -> Result<(), Error> {
-    if late_ns <= planned_ns / 2 {
-        return Ok(());
-    }
-    Err(Error::Missed(format!(
-        "{who} had no CPU when it opened or closed, and looked {:.1} ms late at {:.1} ms",
-        float(late_ns) / 1e6,
-        float(planned_ns) / 1e6
-    )))
 }
 
 /// Flows of which nothing arrived, if the receiver counts by flow.
@@ -385,31 +319,5 @@ fn counted(device: &DeviceCount, hop: &Hop, backwards: bool) -> (u64, u64) {
         (device.rx_bytes, device.rx_packets)
     } else {
         (device.tx_bytes, device.tx_packets)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::assess::testing::measured;
-
-    #[test]
-    fn others_have_what_they_use_or_what_the_load_leaves_of_busy_cpus() {
-        let taken = |busy_ns, workers_ns, foreign_ns, steal_ns| {
-            taken_ns(&CpuUse {
-                busy_ns,
-                workers_ns,
-                foreign_ns,
-                steal_ns,
-                controller_ns: 1.0,
-                ..measured(1).cpu
-            })
-        };
-        assert_eq!(taken(100.0, Some(20.0), 5.0, 3.0), 82.0);
-        assert_eq!(taken(100.0, Some(20.0), 90.0, 3.0), 93.0);
-        // Nothing is known of the load's own: it may be all.
-        assert_eq!(taken(100.0, None, 5.0, 3.0), 8.0);
-        // Stolen time that is also idle makes the busy time too low.
-        assert_eq!(taken(-10.0, Some(20.0), 0.0, 40.0), 40.0);
     }
 }

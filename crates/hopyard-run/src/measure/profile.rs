@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::counts::ends_were_there;
 use super::ends::Ends;
+use super::missed::ends_were_there;
 use super::own_lab::in_own_lab;
 use super::{Error, Sampler, wait_until};
 use crate::lab::Lab;
