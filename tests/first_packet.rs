@@ -90,7 +90,7 @@ const APART: f64 = 0.05;
 /// A debug build of ours spends more around its system calls: 400 to 900 ns were seen.
 const DEBUG_NS: f64 = if cfg!(debug_assertions) { 1000.0 } else { 0.0 };
 
-/// A program that measures nothing else sees the same, within 5 % of a release build.
+/// A program that measures nothing else sees the same as a release build, within 5 %.
 #[test]
 fn another_program_sees_the_same() {
     let _alone = alone();

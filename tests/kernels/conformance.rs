@@ -13,7 +13,7 @@ use crate::support::kernels::backported_kernel;
 use crate::support::walk::{ASKED, has_programs, is_asked_for};
 use crate::support::{SLOWER, beside, skip, tell};
 
-/// Every path that this machine may lack, on an emulated CPU: four minutes on two CPUs, three times that on slow ones that others fill.
+/// Every path that this machine may lack takes an emulated CPU four minutes, and three times as long on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(1500);
 /// Enough to hold this program, its libraries and modules twice, as while the kernel unpacks them.
 const MEMORY_MIB: u32 = 4096;

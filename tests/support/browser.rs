@@ -116,12 +116,11 @@ impl Browser {
 
     /// CPU time that the browser's processes have used.
     pub(crate) fn cpu_time(&self) -> Duration {
-        let mut pids: Vec<u32> = procs::below(self.child.id())
-            .iter()
-            .map(|p| p.pid)
-            .collect();
-        pids.push(self.child.id());
-        pids.into_iter().filter_map(procs::cpu_time).sum()
+        let below = procs::below(self.child.id());
+        let pids = below.iter().map(|process| process.pid);
+        pids.chain([self.child.id()])
+            .filter_map(procs::cpu_time)
+            .sum()
     }
 
     /// Presses a key by its name in the DOM, and lets it go.
