@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::aux_counters::Passed;
 use super::machines::Machines;
 use super::proof_segments::{self, Parts};
-use super::{Error, QuietCores, connections, elsewhere, missed};
+use super::{Error, QuietCores, connections, elsewhere};
 use crate::lab::{Client, Lab, Topology, is_beside_the_wire};
 use crate::load::protocol::Tallied;
 use crate::meter::devices;
@@ -112,7 +112,7 @@ pub(super) fn assemble(
     };
     if received == Counted::default() {
         return Err(Error::Nothing {
-            was_taken: missed::taken_ns(&cpu) >= float(planned_ns) / 2.0,
+            was_taken: taken_ns(&cpu) >= float(planned_ns) / 2.0,
             drops: devices.iter().map(|d| d.dropped).sum::<u64>()
                 + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
@@ -319,5 +319,41 @@ fn counted(device: &DeviceCount, hop: &Hop, backwards: bool) -> (u64, u64) {
         (device.rx_bytes, device.rx_packets)
     } else {
         (device.tx_bytes, device.tx_packets)
+    }
+}
+
+/// CPU time that the load could not have, ns: what was stolen, and what others used. A container does not see the processes of
+/// others, so all that the CPUs did beside the load and the controller is taken for theirs, where that is more.
+fn taken_ns(cpu: &CpuUse) -> f64 {
+    let beside_ns = match cpu.workers_ns {
+        Some(workers_ns) => cpu.busy_ns - workers_ns - cpu.controller_ns,
+        None => 0.0,
+    };
+    cpu.steal_ns + cpu.foreign_ns.max(beside_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assess::testing::measured;
+
+    #[test]
+    fn others_have_what_they_use_or_what_the_load_leaves_of_busy_cpus() {
+        let taken = |busy_ns, workers_ns, foreign_ns, steal_ns| {
+            taken_ns(&CpuUse {
+                busy_ns,
+                workers_ns,
+                foreign_ns,
+                steal_ns,
+                controller_ns: 1.0,
+                ..measured(1).cpu
+            })
+        };
+        assert_eq!(taken(100.0, Some(20.0), 5.0, 3.0), 82.0);
+        assert_eq!(taken(100.0, Some(20.0), 90.0, 3.0), 93.0);
+        // Nothing is known of the load's own: it may be all.
+        assert_eq!(taken(100.0, None, 5.0, 3.0), 8.0);
+        // Stolen time that is also idle makes the busy time too low.
+        assert_eq!(taken(-10.0, Some(20.0), 0.0, 40.0), 40.0);
     }
 }

@@ -3,7 +3,6 @@
 use super::Error;
 use super::counts::Counts;
 use crate::load::protocol::{CpuSpan, Tallied};
-use crate::model::CpuUse;
 use crate::units::float;
 
 /// Checks that every counter was read when the window opened and closed. If a machine keeps a CPU away for half a
@@ -60,40 +59,4 @@ fn in_time(who: &str, late_ns: u64, planned_ns: u64) -> Result<(), Error> {
         float(late_ns) / 1e6,
         float(planned_ns) / 1e6
     )))
-}
-
-/// CPU time that the load could not have, ns: what was stolen, and what others used. A container does not see the processes of
-/// others, so all that the CPUs did beside the load and the controller is taken for theirs, where that is more.
-pub(super) fn taken_ns(cpu: &CpuUse) -> f64 {
-    let beside_ns = match cpu.workers_ns {
-        Some(workers_ns) => cpu.busy_ns - workers_ns - cpu.controller_ns,
-        None => 0.0,
-    };
-    cpu.steal_ns + cpu.foreign_ns.max(beside_ns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::assess::testing::measured;
-
-    #[test]
-    fn others_have_what_they_use_or_what_the_load_leaves_of_busy_cpus() {
-        let taken = |busy_ns, workers_ns, foreign_ns, steal_ns| {
-            taken_ns(&CpuUse {
-                busy_ns,
-                workers_ns,
-                foreign_ns,
-                steal_ns,
-                controller_ns: 1.0,
-                ..measured(1).cpu
-            })
-        };
-        assert_eq!(taken(100.0, Some(20.0), 5.0, 3.0), 82.0);
-        assert_eq!(taken(100.0, Some(20.0), 90.0, 3.0), 93.0);
-        // Nothing is known of the load's own: it may be all.
-        assert_eq!(taken(100.0, None, 5.0, 3.0), 8.0);
-        // Stolen time that is also idle makes the busy time too low.
-        assert_eq!(taken(-10.0, Some(20.0), 0.0, 40.0), 40.0);
-    }
 }
