@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::cli::run;
@@ -63,6 +64,14 @@ pub(crate) fn measured(room: &Room, blocks: &str, more: &[&str]) -> String {
 pub(crate) fn samples(room: &Room) -> usize {
     let text = std::fs::read_to_string(room.at("run/samples.jsonl")).unwrap();
     text.lines().count()
+}
+
+/// What was measured in each sample of a room's `run`.
+pub(crate) fn measurements(room: &Room) -> Vec<Value> {
+    let text = std::fs::read_to_string(room.at("run/samples.jsonl")).unwrap();
+    let sample = |line| serde_json::from_str::<Value>(line).unwrap();
+    let measured = |line| sample(line)["outcome"]["measured"].take();
+    text.lines().map(measured).collect()
 }
 
 /// Puts a finished run of four cells and eight blocks, with profiles, into a directory of a room; gives its name.

@@ -57,7 +57,7 @@ pub(super) fn all(
         turns::disturbed(cells, samples),
     );
     warn(WarningCode::CpuUnknown, cpu_unknown(run, samples));
-    warn(WarningCode::MissedWindows, missed_windows(samples));
+    warn(WarningCode::MissedWindows, missed_windows(run, samples));
     warn(WarningCode::Closure, closure(summary));
     warn(WarningCode::CpuAccounting, accounting(summary, cells));
     warn(WarningCode::TwoModes, two_modes(cells));

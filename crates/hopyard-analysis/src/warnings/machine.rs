@@ -6,6 +6,7 @@ use super::{measurements, percent};
 use crate::cells::CLOSURE;
 use crate::model::stored::Run;
 use crate::model::{CellReport, CpuAccounting, CpuTolerance, Measurement, RunSummary, Sample};
+use crate::units::float;
 
 /// Foreign CPU above this share of the machine gets a warning.
 const FOREIGN: f64 = 0.02;
@@ -135,14 +136,25 @@ fn lacks_one_end(m: &Measurement, tolerance: CpuTolerance) -> bool {
     m.cpu.net_ns(tolerance).is_some() && each.any(|cpu| cpu.net_ns(tolerance).is_none())
 }
 
-pub(super) fn missed_windows(samples: &[&Sample]) -> Option<String> {
+pub(super) fn missed_windows(run: &Run, samples: &[&Sample]) -> Option<String> {
     let missed: u64 = measurements(samples)
         .map(|m| u64::from(m.missed_windows))
         .sum();
+    let planned_ns = run.header.window_ns;
+    let longer = measurements(samples)
+        .filter(|m| m.missed_windows > 0 && m.window_ns > planned_ns.saturating_mul(3) / 2)
+        .count();
+    let longer = match longer {
+        0 => String::new(),
+        some => format!(
+            " A missed window is repeated for longer: {some} of those that count lasted more than the {:.0} ms planned.",
+            float(planned_ns) / 1e6
+        ),
+    };
     (missed > 0).then(|| {
         format!(
             "{} measured again: the hypervisor or other processes used the machine in them, there was no CPU for hopyard when they \
-             opened or closed, or nothing arrived while others had a CPU for half of them. A quieter machine spares that.",
+             opened or closed, or nothing arrived while others had a CPU for half of them.{longer} A quieter machine spares that.",
             match missed {
                 1 => "1 window was".to_owned(),
                 some => format!("{some} windows were"),
@@ -232,4 +244,33 @@ pub(super) fn emulated(summary: &RunSummary) -> Option<String> {
             summary.environment.cpu_model
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::assess;
+    use crate::model::{Outcome, WarningCode};
+    use crate::testing::compared;
+
+    #[test]
+    fn windows_that_were_repeated_for_longer_are_counted() {
+        let said = |factors: [u64; 2]| {
+            let mut run = compared(1.0);
+            let planned_ns = run.header.window_ns;
+            for (sample, factor) in run.samples.iter_mut().zip(factors) {
+                if let Outcome::Measured(m) = &mut sample.outcome {
+                    m.missed_windows = 1;
+                    m.window_ns = planned_ns * factor;
+                }
+            }
+            let mut warnings = assess(&run).warnings;
+            warnings.retain(|w| w.code == WarningCode::MissedWindows);
+            warnings.pop().unwrap().message
+        };
+        assert!(said([1, 1]).starts_with("2 windows were measured again"));
+        assert!(!said([1, 1]).contains("repeated for longer"));
+        assert!(said([4, 1]).contains(
+            "repeated for longer: 1 of those that count lasted more than the 200 ms planned."
+        ));
+    }
 }
