@@ -212,16 +212,16 @@ mod tests {
         assert!(!prove(10_000, 0.67, 50_000));
     }
 
-    /// A receiver that had no CPU reads what came before the window.
+    /// A receiver that had no CPU counts what passed the devices before the window opened.
     #[test]
-    fn what_stood_in_a_socket_passed_before() {
+    fn what_was_sent_before_the_window_passed_before() {
         let over = |bytes| {
             [("a", (0, 0), (9000, bytes)), ("b", (9000, bytes), (0, 0))]
                 .map(|(space, rx, tx)| device(space, "eth0", rx, tx))
         };
         let mib = 1 << 20;
         assert!(prove_stream(4 * mib, &over(3 * mib)).proved);
-        // Much of it cannot have stood there.
+        // Not so much of it.
         assert!(!prove_stream(4 * mib, &over(mib)).proved);
         assert!(prove_stream(100 * mib, &over(83 * mib)).proved);
         assert!(!prove_stream(100 * mib, &over(81 * mib)).proved);

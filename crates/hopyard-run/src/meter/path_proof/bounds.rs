@@ -11,9 +11,9 @@ const EDGE: f64 = 0.10;
 pub(super) const CHATTER_PACKETS: f64 = 64.0;
 /// One full socket buffer may be counted at one end and not yet at the other, and be read later.
 const IN_FLIGHT_BYTES: f64 = 8.0 * 1024.0 * 1024.0;
-/// The most of what a receiver reads in a window that may have been in its socket before, as a share: on a slow path a window's
-/// bytes are fewer than a full socket buffer.
-const READ_LATE: f64 = 0.5;
+/// The largest share of what a receiver counts in a window that may have been sent before the window opened. On a slow path a full
+/// socket buffer holds more than a window carries.
+const SENT_BEFORE: f64 = 0.5;
 /// The most packets of a transaction in one direction, with a connection of its own.
 const MOST_PACKETS: f64 = 10.0;
 /// Ethernet, IPv6, TCP with options, and a tunnel's headers, bytes.
@@ -93,7 +93,7 @@ pub(super) fn expected(traffic: Traffic<'_>, forward: bool) -> Option<Bounds> {
     let axes = traffic.axes;
     let segment = f64::from(axes.mtu_bytes) - 100.0;
     let received = float(traffic.received.least.bytes);
-    let low = ((1.0 - EDGE) * received - IN_FLIGHT_BYTES).max((1.0 - READ_LATE) * received);
+    let low = ((1.0 - EDGE) * received - IN_FLIGHT_BYTES).max((1.0 - SENT_BEFORE) * received);
     let carries_data = forward != traffic.load.is_from_server();
     match traffic.load.info().passing {
         Passing::Segments if carries_data => {
