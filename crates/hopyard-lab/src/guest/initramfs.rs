@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cpio::newc;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 
+use super::memory::{file_in_memory, open_name};
 use super::{Error, Kernel, Result, modules, programs};
 use crate::programs::in_path;
 
@@ -109,16 +108,6 @@ impl Initramfs {
     }
 }
 
-/// Under which name another process of the same user can open an open file of this one.
-pub(super) fn open_name(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
-}
-
-/// A file in memory.
-pub(super) fn scratch(name: &str) -> io::Result<File> {
-    Ok(memfd_create(name, MFdFlags::MFD_CLOEXEC)?.into())
-}
-
 /// The modules that these ask for, and those beside.
 fn wanted(carried: &[Carried]) -> BTreeSet<&'static str> {
     let of_paths = carried.iter().flat_map(|carried| carried.modules);
@@ -133,7 +122,7 @@ struct Archive {
 
 impl Archive {
     fn new() -> Result<Self> {
-        let file = scratch("hopyard-initramfs").map_err(Error::Initramfs)?;
+        let file = file_in_memory("hopyard-initramfs").map_err(Error::Initramfs)?;
         Ok(Self {
             out: BufWriter::new(file),
             names: BTreeSet::new(),

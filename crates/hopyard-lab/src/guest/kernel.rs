@@ -1,12 +1,15 @@
 //! A kernel to boot: its image, its release, its modules.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use super::{Error, Result};
+use super::memory::file_in_memory;
+use super::{Error, Result, vmlinux};
 
 /// A kernel to boot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Kernel {
     /// A bzImage, or an ELF vmlinux.
     pub image: PathBuf,
@@ -14,6 +17,8 @@ pub struct Kernel {
     pub release: String,
     /// The directory that modules.builtin is in; none for a kernel that has everything built in.
     pub modules: Option<PathBuf>,
+    /// What is packed in its image, once it was looked for.
+    unpacked: OnceLock<Option<File>>,
 }
 
 impl Kernel {
@@ -42,7 +47,13 @@ impl Kernel {
             image: image.to_owned(),
             release,
             modules: found,
+            unpacked: OnceLock::new(),
         })
+    }
+
+    /// The kernel without its packing, in memory; `None` where QEMU has to boot the image as it is, which always works.
+    pub(super) fn unpacked(&self) -> Option<&File> {
+        self.unpacked.get_or_init(|| unpack(&self.image)).as_ref()
     }
 
     /// The options it was built with, where they lie beside the image or among the modules.
@@ -55,6 +66,13 @@ impl Kernel {
             .flatten()
             .find(|f| f.is_file())
     }
+}
+
+fn unpack(image: &Path) -> Option<File> {
+    let kernel = vmlinux::unpacked(&fs::read(image).ok()?)?;
+    let mut file = file_in_memory("hopyard-kernel").ok()?;
+    file.write_all(&kernel).ok()?;
+    Some(file)
 }
 
 /// The release that an image says it is.

@@ -11,10 +11,13 @@ mod initramfs;
 mod kernel;
 mod kit;
 mod machine;
+mod memory;
 mod modules;
+mod packed;
 mod programs;
 mod qemu;
 mod scratch;
+mod vmlinux;
 mod worker;
 
 pub use error::{Error, LastWords, Result};
@@ -28,7 +31,7 @@ pub use qemu::Accelerator;
 pub use qemu::{Guest, MEMORY_MIB, program as qemu_program};
 pub(crate) use worker::{Backend, Bootable, WorkerGuest, has_vhost};
 
-/// What `fuzz/` has of a kernel's modules: what one depends on, from the bytes of its file, which is compressed as its ending says.
+/// What `fuzz/` has of a kernel's modules: what one depends on, from the bytes of its file, which xz or zstd may have packed.
 ///
 /// # Errors
 /// It is no module.

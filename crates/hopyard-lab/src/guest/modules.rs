@@ -5,13 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use goblin::elf::Elf;
-use lzma_rust2::XzReader;
-use ruzstd::decoding::StreamingDecoder;
 
+use super::packed::Packing;
 use super::{Error, Kernel, Result};
 
 /// Without these a guest cannot be spoken to.
@@ -19,8 +17,6 @@ const ESSENTIAL: [&str; 2] = ["virtio_pci", "virtio_console"];
 
 /// More than any module that a guest is given has, bytes, with all that a debugger wants.
 const LARGEST: u64 = 256 << 20;
-/// The most that decompressing may keep of what came before, KiB; modules are made with 1 MiB (`scripts/Makefile.modinst`).
-const DICTIONARY_KIB: u32 = 128 << 10;
 
 /// A module, ready to be loaded.
 #[derive(Debug)]
@@ -141,24 +137,13 @@ pub(super) fn read(file: &Path, bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<String>)
         file: file.to_owned(),
         why,
     };
-    let image = plain(file, bytes).map_err(wrong)?;
+    // Not every kernel decompresses (`CONFIG_MODULE_DECOMPRESS`).
+    let image = match Packing::of(&bytes) {
+        Some(packing) => packing.unpack(&bytes, LARGEST).map_err(wrong)?,
+        None => bytes,
+    };
     let depends = depends(&image).map_err(wrong)?;
     Ok((image, depends))
-}
-
-/// Not every kernel decompresses (`CONFIG_MODULE_DECOMPRESS`).
-fn plain(file: &Path, bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
-    let decoder: Box<dyn Read + '_> = match file.extension().and_then(|e| e.to_str()) {
-        Some("xz") => Box::new(XzReader::new_mem_limit(&*bytes, true, DICTIONARY_KIB)),
-        Some("zst") => Box::new(StreamingDecoder::new(&*bytes).map_err(|e| e.to_string())?),
-        _ => return Ok(bytes),
-    };
-    let mut plain = Vec::new();
-    let read = decoder.take(LARGEST).read_to_end(&mut plain);
-    match read.map_err(|e| e.to_string())? as u64 {
-        LARGEST => Err(format!("it has more than {} MiB", LARGEST >> 20)),
-        _ => Ok(plain),
-    }
 }
 
 /// What a module says that it depends on.
@@ -205,19 +190,18 @@ mod tests {
     #[test]
     fn a_kernel_without_a_port_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        fs::create_dir(home.path().join("kernel")).unwrap();
-        let kernel = Kernel {
-            image: "vmlinuz".into(),
-            release: "6.1-x".into(),
-            modules: Some(home.path().to_owned()),
-        };
+        let modules = home.path().join("6.1-x");
+        fs::create_dir_all(modules.join("kernel")).unwrap();
+        let image = home.path().join("vmlinux");
+        fs::write(&image, b"\x7fELF Linux version 6.1-x (me)").unwrap();
+        let kernel = Kernel::open(&image, Some(&modules)).unwrap();
         let none = BTreeSet::from(["veth"]);
         assert!(
             gather(&kernel, &none).unwrap().is_empty(),
             "nothing is known"
         );
         let builtin = "kernel/drivers/virtio/virtio_pci.ko\n";
-        fs::write(home.path().join("modules.builtin"), builtin).unwrap();
+        fs::write(modules.join("modules.builtin"), builtin).unwrap();
         let error = gather(&kernel, &none).unwrap_err().to_string();
         assert!(error.contains("virtio_console"), "{error}");
     }

@@ -10,7 +10,8 @@ use hopyard_net::limit_files;
 use serde::{Deserialize, Serialize};
 
 use super::error::LastWords;
-use super::initramfs::{Initramfs, PROGRAM, open_name, scratch};
+use super::initramfs::{Initramfs, PROGRAM};
+use super::memory::{file_in_memory, open_name};
 use super::{Error, Kernel, PORT, Result};
 use crate::load::remote;
 use crate::programs::in_path;
@@ -92,7 +93,7 @@ impl Guest<'_> {
                 "-no-reboot",
             ])
             .arg("-kernel")
-            .arg(&self.kernel.image)
+            .arg(self.image(accelerator))
             .args(["-initrd", &self.initramfs.path()])
             .args(["-append", &self.command_line()])
             .args([
@@ -122,6 +123,15 @@ impl Guest<'_> {
         // The console is in memory: who writes more is ended (SIGXFSZ).
         limit_files(&mut command, MOST_OF_A_CONSOLE);
         Ok((command, console))
+    }
+
+    /// An emulated CPU gets the kernel without its packing, where QEMU can enter that.
+    fn image(&self, accelerator: Accelerator) -> PathBuf {
+        let unpacked = match accelerator {
+            Accelerator::Kvm => None,
+            Accelerator::Tcg => self.kernel.unpacked().map(open_name),
+        };
+        unpacked.map_or_else(|| self.kernel.image.clone(), PathBuf::from)
     }
 
     /// A kernel that panics restarts at once, which ends QEMU (`-no-reboot`).
@@ -157,7 +167,7 @@ pub(crate) struct Console {
 
 impl Console {
     fn new(program: &OsStr) -> Result<Self> {
-        let file = || scratch("hopyard-console").map_err(start(program));
+        let file = || file_in_memory("hopyard-console").map_err(start(program));
         Ok(Self {
             kernel: file()?,
             qemu: file()?,
@@ -251,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_console_is_for_people() {
-        let mut file = scratch("test").unwrap();
+        let mut file = file_in_memory("test").unwrap();
         for n in 0..500 {
             write!(file, "line {n}\r\n\r\n").unwrap();
         }
