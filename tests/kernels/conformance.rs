@@ -1,11 +1,13 @@
 //! The test of `conformance` itself, inside a guest, with the paths that this machine's own kernel lacks.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use hopyard::guest::{Accelerator, Carried, Contents, Guest, Initramfs, Job, Kernel, Machine};
 use hopyard::lab;
+use hopyard::model::Axes;
 use serde_json::Value;
 
 use crate::support::cli::PROGRAM;
@@ -62,16 +64,16 @@ sleep 1000
 #[test]
 fn paths_that_this_kernel_lacks_conform_inside_a_guest() {
     let _beside = beside();
-    let lacking: Vec<&str> = lab::PATHS
+    let lacking: Vec<&lab::Path> = lab::PATHS
         .iter()
+        .copied()
         .filter(|path| path.is_built && path.available().is_err() && has_programs(path))
-        .map(|path| path.name)
-        .filter(|name| !NOT_IN_A_GUEST.contains(name) && is_asked_for(name))
+        .filter(|path| !NOT_IN_A_GUEST.contains(&path.name) && is_asked_for(path.name))
         .collect();
     if lacking.is_empty() {
         return skip("path that this kernel lacks", false, "it has every path");
     }
-    let (status, said) = tests_in_guest(&lacking.join(","));
+    let (status, said) = tests_in_guest(&lacking);
     // Not as lines that scripts/unit would count.
     assert_eq!(status, 0, "| {}", said.join("\n| "));
     let walked: Vec<&String> = said
@@ -79,18 +81,27 @@ fn paths_that_this_kernel_lacks_conform_inside_a_guest() {
         .filter(|line| line.contains("combinations"))
         .collect();
     assert_eq!(walked.len(), 1, "{said:?}");
-    tell(&format!("inside a guest: {lacking:?}, {walked:?}"));
+    tell(&format!("inside a guest: {}, {walked:?}", names(&lacking)));
+}
+
+fn names(paths: &[&lab::Path]) -> String {
+    let names: Vec<_> = paths.iter().map(|path| path.name).collect();
+    names.join(",")
 }
 
 /// The exit status of the test with these paths, and what it said.
-fn tests_in_guest(paths: &str) -> (i64, Vec<String>) {
+fn tests_in_guest(paths: &[&lab::Path]) -> (i64, Vec<String>) {
     let own = std::env::current_exe().unwrap();
     let home = tempfile::tempdir().unwrap();
     let script = home.path().join("script");
-    fs::write(&script, script_of(&own, paths)).unwrap();
+    fs::write(&script, script_of(&own, &names(paths))).unwrap();
     let kernel = Kernel::open(&backported_kernel(), None).unwrap();
-    let mut carried = lab::carried();
-    carried.push(Carried {
+    // The test begins with the path that every kernel has.
+    let veth = lab::path("veth").unwrap();
+    let built = paths.iter().copied().chain([veth]);
+    let axes = Axes::default();
+    let mut carried: BTreeSet<Carried> = built.flat_map(|path| path.carried(&axes)).collect();
+    carried.insert(Carried {
         modules: &[],
         programs: leaked([PROGRAM, own.to_str().unwrap()].into_iter().chain(PROGRAMS)),
         files: leaked([script.to_str().unwrap()].into_iter()),

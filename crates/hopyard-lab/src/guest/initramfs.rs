@@ -37,12 +37,12 @@ const LOADER_CACHE: &str = "/etc/ld.so.cache";
 pub enum Contents {
     /// An endpoint of a path.
     Worker,
-    /// Any path that this host and the kernel can build: what paths need.
-    Paths(Vec<Carried>),
+    /// Labs: what their paths need.
+    Paths(BTreeSet<Carried>),
 }
 
 /// What a machine must carry to meet a need of a path, where its kernel does not have it built in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Carried {
     /// Modules of the kernel; those they depend on come along.
     pub modules: &'static [&'static str],
@@ -84,7 +84,7 @@ impl Initramfs {
         archive.console()?;
         archive.program(program, Path::new(PROGRAM))?;
         let carried = match contents {
-            Contents::Worker => Vec::new(),
+            Contents::Worker => BTreeSet::new(),
             Contents::Paths(carried) => carried,
         };
         archive.what_paths_need(&carried)?;
@@ -109,7 +109,7 @@ impl Initramfs {
 }
 
 /// The modules that these ask for, and those beside.
-fn wanted(carried: &[Carried]) -> BTreeSet<&'static str> {
+fn wanted(carried: &BTreeSet<Carried>) -> BTreeSet<&'static str> {
     let of_paths = carried.iter().flat_map(|carried| carried.modules);
     of_paths.chain(BESIDE).copied().collect()
 }
@@ -143,7 +143,7 @@ impl Archive {
     }
 
     /// Programs of paths that this host has; for others the guest says what it lacks.
-    fn what_paths_need(&mut self, carried: &[Carried]) -> Result<()> {
+    fn what_paths_need(&mut self, carried: &BTreeSet<Carried>) -> Result<()> {
         for carried in carried {
             let found = carried.programs.iter().map(|name| in_path(name));
             for file in found.flatten() {
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn modules_of_axes_come_along_with_those_of_paths() {
-        let wanted = wanted(&[Carried::modules(&["bridge", "veth"])]);
+        let wanted = wanted(&BTreeSet::from([Carried::modules(&["bridge", "veth"])]));
         for module in ["veth", "bridge", "virtio_net"] {
             assert!(wanted.contains(module), "{module}");
         }

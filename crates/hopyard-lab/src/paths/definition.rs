@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Need;
+use super::{Carried, Need};
 use crate::axes::ON_LAB;
 use crate::load::Sockets;
 use crate::model::{Attach, Axes, Axis, DeviceOffloads, Family, Feature, LoadKind, Peer};
@@ -223,6 +223,13 @@ impl Path {
             super::path(path)?;
         }
         Ok(())
+    }
+
+    /// What a machine must carry to build it with these axes.
+    pub fn carried(&self, axes: &Axes) -> impl Iterator<Item = Carried> {
+        let of_path = self.needs.iter().chain((self.needs_for)(axes));
+        let of_axes = ON_LAB.iter().flat_map(|axis| axis.needs(axes));
+        of_path.chain(of_axes).map(|need| need.carried)
     }
 
     /// What it offers beside its speed, between an endpoint and this peer.

@@ -44,10 +44,12 @@ mod wireguard;
 pub use self::definition::{Build, Echo, Path};
 pub use super::need::Need;
 
+use std::collections::BTreeSet;
+
 use super::Error;
 use crate::error::Cable;
 pub use crate::guest::Carried;
-use crate::model::{Peer, UnknownName};
+use crate::model::{Axes, Peer, UnknownName};
 
 /// Where rules see the traffic of devices that share an uplink.
 fn at_uplink(peer: Peer) -> &'static str {
@@ -113,9 +115,10 @@ pub fn lacking(name: &str) -> Option<String> {
 
 /// What a machine must carry to build every path.
 #[must_use]
-pub fn carried() -> Vec<Carried> {
-    let needs = PATHS.iter().flat_map(|path| path.needs);
-    needs.map(|need| need.carried).collect()
+pub fn carried() -> BTreeSet<Carried> {
+    let axes = Axes::default();
+    let paths = PATHS.iter();
+    paths.flat_map(|path| path.carried(&axes)).collect()
 }
 
 /// The error that a path does not cross a cable.

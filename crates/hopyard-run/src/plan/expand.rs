@@ -319,7 +319,7 @@ fn instead(axis: &Axis, parts: &[(&Part, Chosen)]) -> String {
 }
 
 /// All combinations of the given values, the first axis varying slowest, in the registry's order.
-fn combinations(part: &Part) -> Result<Vec<Axes>, Error> {
+pub(super) fn combinations(part: &Part) -> Result<Vec<Axes>, Error> {
     let mut all = vec![Axes::default()];
     for axis in AXES {
         let values: Vec<&String> = part

@@ -3,6 +3,7 @@
 //! A plan is checked completely before anything is built: its text with file, line and key ([`file`]), its cells
 //! against what this host can do ([`expand`]).
 
+mod carried;
 mod choice;
 mod endpoints;
 mod expand;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use carried::carried;
 pub(crate) use expand::base_with_digest;
 pub use expand::{Error as ExpandError, Expanded, expand};
 pub use file::{base, parse, time_limit, warm_up, window};

@@ -4,7 +4,7 @@
 pub mod protocol;
 pub mod runner;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use crate::guest::{
 use crate::lab;
 use crate::load::lines;
 use crate::model::{Blocks, Cell};
+use crate::plan::carried;
 use crate::store::{self, End, Header, Known, Record, Run, Writer, check_header, check_id};
 
 /// Time for building every lab once: seconds, and more if emulated and with Open vSwitch.
@@ -89,13 +90,18 @@ pub struct Carried {
     pub failure: Option<Error>,
 }
 
-/// Boots a guest, which says that it is there.
-fn boot(host: &Host, doing: &str, observer: &mut dyn Observer) -> Result<Machine<Said>> {
+/// Boots a guest with what its labs need, which says that it is there.
+fn boot(
+    host: &Host,
+    carried: BTreeSet<lab::paths::Carried>,
+    doing: &str,
+    observer: &mut dyn Observer,
+) -> Result<Machine<Said>> {
     let own = std::env::current_exe().map_err(|source| guest::Error::Read {
         file: "/proc/self/exe".into(),
         source,
     })?;
-    let initramfs = Initramfs::build(&host.kernel, &own, Contents::Paths(lab::carried()))?;
+    let initramfs = Initramfs::build(&host.kernel, &own, Contents::Paths(carried))?;
     let guest = Guest {
         kernel: &host.kernel,
         initramfs: &initramfs,
@@ -135,7 +141,7 @@ pub struct TriedOut {
 /// It cannot be booted, or died on the way.
 pub fn try_out(names: &[String], host: &Host, observer: &mut dyn Observer) -> Result<TriedOut> {
     const DOING: &str = "try deeds";
-    let mut machine = boot(host, "deeds are tried", observer)?;
+    let mut machine = boot(host, lab::carried(), "deeds are tried", observer)?;
     let wanted = Deeds {
         deeds: names.to_vec(),
     };
@@ -174,7 +180,7 @@ pub fn carry_out(
     place: impl FnOnce(&Header) -> PathBuf,
     observer: &mut dyn Observer,
 ) -> Result<Carried> {
-    let mut machine = boot(host, "the plan runs", observer)?;
+    let mut machine = boot(host, carried(&order.plan), "the plan runs", observer)?;
     machine.tell(order, "take the plan")?;
     let header = prepared(&mut machine, order, observer)?;
     let directory = place(&header);
