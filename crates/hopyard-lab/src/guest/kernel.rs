@@ -17,7 +17,7 @@ pub struct Kernel {
     pub release: String,
     /// The directory that modules.builtin is in; none for a kernel that has everything built in.
     pub modules: Option<PathBuf>,
-    /// What is packed in its image, once it was looked for.
+    /// Filled by the first call of [`Kernel::unpacked`].
     unpacked: OnceLock<Option<File>>,
 }
 
@@ -51,7 +51,7 @@ impl Kernel {
         })
     }
 
-    /// The kernel without its packing, in memory; `None` where QEMU has to boot the image as it is, which always works.
+    /// The decompressed kernel, in memory. `None` if QEMU could not boot that: it boots the image as it is then.
     pub(super) fn unpacked(&self) -> Option<&File> {
         self.unpacked.get_or_init(|| unpack(&self.image)).as_ref()
     }

@@ -125,7 +125,7 @@ impl Guest<'_> {
         Ok((command, console))
     }
 
-    /// An emulated CPU gets the kernel without its packing, where QEMU can enter that.
+    /// The file to boot. An emulated guest gets the decompressed kernel if QEMU can boot that.
     fn image(&self, accelerator: Accelerator) -> PathBuf {
         let unpacked = match accelerator {
             Accelerator::Kvm => None,

@@ -113,7 +113,7 @@ pub fn lacking(name: &str) -> Option<String> {
     available.err().map(|error| crate::chain(&error))
 }
 
-/// What a machine must carry to build every path.
+/// What a machine must carry to build every path, with the defaults of all axes.
 #[must_use]
 pub fn carried() -> BTreeSet<Carried> {
     let axes = Axes::default();

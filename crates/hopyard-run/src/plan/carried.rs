@@ -7,8 +7,8 @@ use super::{Part, Paths, Plan};
 use crate::lab::paths::Carried;
 use crate::lab::{self, PATHS};
 
-/// What a machine must carry to build every lab of a plan, whatever this host can build. Names and values that are none need nothing:
-/// where the plan is expanded they are an error.
+/// What a machine must carry to build every lab of a plan, whatever this host can build. Unknown names and
+/// wrong values add nothing: the guest refuses such a plan.
 pub(crate) fn carried(plan: &Plan) -> BTreeSet<Carried> {
     plan.parts.iter().flat_map(of_part).collect()
 }
