@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::choice::all_paths;
 use super::expand::combinations;
 use super::{Part, Paths, Plan};
-use crate::lab::paths::Carried;
-use crate::lab::{self, PATHS};
+use crate::lab::{self, paths::Carried};
 
 /// What a machine must carry to build every lab of a plan, whatever this host can build. Unknown names and
 /// wrong values add nothing: the guest refuses such a plan.
@@ -25,11 +25,7 @@ fn of_part(part: &Part) -> BTreeSet<Carried> {
 
 fn paths(part: &Part) -> Vec<&'static lab::Path> {
     match &part.paths {
-        Paths::All => PATHS
-            .iter()
-            .copied()
-            .filter(|path| !path.by_name_only)
-            .collect(),
+        Paths::All => all_paths().collect(),
         Paths::Named(names) => names
             .iter()
             .filter_map(|name| lab::path(name).ok())

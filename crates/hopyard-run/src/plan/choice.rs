@@ -29,6 +29,11 @@ impl Chosen {
     }
 }
 
+/// What "all" means: every path that need not be named.
+pub(super) fn all_paths() -> impl Iterator<Item = &'static lab::Path> {
+    PATHS.iter().copied().filter(|path| !path.by_name_only)
+}
+
 /// Available paths. A named path that cannot be built is an error, unless the plan leaves those out.
 ///
 /// # Errors
@@ -42,8 +47,7 @@ pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Erro
         Paths::All => {
             let uplink = plan.endpoints.as_ref().and_then(|e| e.uplink.as_ref());
             let fits = |path: &lab::Path| uplink.is_none() || path.crosses_cable;
-            let all = PATHS.iter().filter(|path| !path.by_name_only && fits(path));
-            for path in all {
+            for path in all_paths().filter(|path| fits(path)) {
                 chosen.add(path)?;
             }
         }
