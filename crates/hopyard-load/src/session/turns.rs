@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::TryRecvError;
 
-use hopyard_net::clock;
+use hopyard_net::{clock, cpu};
 
 use super::parting::Parting;
 use super::{Edge, Session, Tallied, Timetable};
@@ -27,8 +27,11 @@ impl Session {
     ) -> Result<Tallied, String> {
         self.begin_turn(timetable)?;
         let window = self.watch_window(timetable, &mut wait_until, |_| Ok(()))?;
+        // Flows that fill the CPUs would otherwise go on until this thread has one.
+        let prompt = cpu::RealtimeGuard::new();
         wait_until(timetable.stop_ns)?;
         let parting = self.pause()?;
+        drop(prompt);
         Ok(Tallied {
             latency: summarise_any(parting.round_trips.as_ref(), FINE_DIGITS)?,
             first_packet: summarise_any(parting.first_packets.as_ref(), FINE_DIGITS)?,
