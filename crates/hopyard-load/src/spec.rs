@@ -74,8 +74,8 @@ pub struct LoadSpec {
     /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
     #[serde(default)]
     pub round_robin: bool,
-    /// Do more senders than this process may use CPUs wait for one? Everything that is read at an edge, also what takes
-    /// long, is then read before they go on; elsewhere only the tallies are.
+    /// Do more senders than this process may use CPUs wait for one? If so, the thread that reads counters is real-time
+    /// for the whole window; if not, only while it waits for an edge and reads the tallies.
     #[serde(default)]
     pub crowded: bool,
     /// Count the cache misses of its threads?

@@ -223,7 +223,8 @@ impl TimedDevice {
         Ok(())
     }
 
-    /// Datagrams per second of a burst that others left alone: a few are much slower, since others had the CPU in them.
+    /// The median rate of the bursts, datagrams per second. Other programs take the CPU during a few bursts, which are then much
+    /// slower.
     fn rate(self) -> f64 {
         stats::median(self.rates).unwrap_or(f64::NAN)
     }

@@ -248,7 +248,8 @@ fn rate(queues: usize) -> Result<f64> {
     Ok(rate)
 }
 
-/// A tun with a queue for each CPU, two at least, against one of a single queue. In each block the other one comes first.
+/// A tun with a queue for each CPU, two at least, against one of a single queue. Which is measured first
+/// alternates from block to block.
 pub(super) fn queues_against_one() -> Result<Timed> {
     let cpus = thread::available_parallelism().map_or(2, usize::from);
     let many = cpus.clamp(2, 8);

@@ -32,8 +32,8 @@ impl Session {
         let slices = u64::from(timetable.slices.max(1));
         let mut readings = Vec::with_capacity(timetable.slices as usize + 1);
         for edge in 0..=slices {
-            // If the flows fill the CPUs, any other thread would read too late, when the traffic may be over: with eight
-            // flows on two CPUs one turn in ten was read 19 ms late, of 25 ms.
+            // Flows that fill the CPUs would delay an ordinary thread until their traffic may be over. With up to eight
+            // flows on two CPUs and 40 % of steal, one turn in ten was read 19 ms late, and its window has 25 ms.
             let prompt = cpu::RealtimeGuard::new();
             wait_until(timetable.open_ns + span * edge / slices)?;
             readings.push((clock::monotonic_ns(), Reading::total(self.tallies())));
