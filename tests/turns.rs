@@ -4,20 +4,21 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hopyard::measure::turns;
-use hopyard::model::{Counted, Disturbance, LoadKind, Measurement, Peer};
+use hopyard::model::{Cell, Counted, Disturbance, LoadKind, Measurement, Peer, Turn};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::support::cli::{hopyard, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
-use crate::support::{alone, beside, cell, sampler};
+use crate::support::{alone, beside, cell, float, mostly, sampler};
 
 fn generation(paths: &[&str], load: LoadKind, rounds: u32) -> Vec<Result<Measurement, String>> {
-    let cells: Vec<_> = paths
-        .iter()
-        .map(|path| cell(path, Peer::Local, load, &[]))
-        .collect();
+    let cells = paths.iter().map(|path| cell(path, Peer::Local, load, &[]));
+    generation_of(&cells.collect::<Vec<_>>(), rounds)
+}
+
+fn generation_of(cells: &[Cell], rounds: u32) -> Vec<Result<Measurement, String>> {
     assert!(cells.iter().all(turns::takes_turns));
     let cells: Vec<turns::Participant<'_>> = cells.iter().map(Into::into).collect();
     let mut order = ChaCha8Rng::seed_from_u64(1);
@@ -59,7 +60,7 @@ fn every_load_takes_turns_with_others() {
                 "{load}: {} turns",
                 turns.len()
             );
-            let kept = hopyard::model::kept(turns.clone(), hopyard::model::Turn::is_quiet);
+            let kept = hopyard::model::kept(turns.clone(), Turn::is_quiet);
             let received = kept
                 .iter()
                 .map(|turn| turn.received)
@@ -88,6 +89,35 @@ fn every_load_takes_turns_with_others() {
                 assert!(measured.tcp.is_some(), "{load}");
             }
         }
+    }
+}
+
+/// Frames wait for a wire in each turn, and none of them for longer than the turn: all turns are at the wire's rate.
+#[test]
+fn turns_over_a_wire_that_pauses_are_at_its_rate() {
+    let _beside = beside();
+    let set = [("rate", "200mbit"), ("wire_pause", "1ms")];
+    for load in [LoadKind::TcpMaerts, LoadKind::UdpStream] {
+        let cells = ["native", "macvlan"].map(|path| cell(path, Peer::Far, load, &set));
+        mostly(|| {
+            for measured in generation_of(&cells, 6) {
+                let measured = measured?;
+                assert!(measured.way.proved, "{load}: {:?}", measured.way.problems);
+                let turns = &measured.turns;
+                let mbit =
+                    |turn: &Turn| float(turn.received.bytes) * 8000.0 / float(turn.window_ns);
+                let mut rates: Vec<f64> = turns.iter().map(mbit).collect();
+                rates.sort_by(f64::total_cmp);
+                let said = format!("{load}: {rates:.0?} Mbit/s of payload at 200mbit");
+                // A window is 25 pauses long, and may have one more at an edge.
+                let within = |rate: &&f64| (170.0..208.0).contains(*rate);
+                if rates.iter().filter(within).count() * 4 < rates.len() * 3 {
+                    return Err(said);
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
     }
 }
 

@@ -21,10 +21,10 @@ pub(crate) fn generation(
     quiet: impl Into<QuietCores>,
     order: &mut ChaCha8Rng,
 ) -> Result<Vec<Measurement>, Failure> {
-    let loads = labs.iter().map(|(cell, _)| cell.load);
+    let cells = labs.iter().map(|(cell, _)| *cell);
     let rounds = turns::Rounds {
-        wanted: loads
-            .map(|load| turns::rounds(load, sampler.window))
+        wanted: cells
+            .map(|cell| turns::rounds(cell, sampler.window))
             .max()
             .unwrap_or(1),
         deadline: None,

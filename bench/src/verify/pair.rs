@@ -92,7 +92,7 @@ impl<'a> Pair<'a> {
         let turns: Vec<turns::Participant<'_>> = cells.iter().map(|cell| (*cell).into()).collect();
         let cost = Sampler::generation_cost(&turns);
         let worth = assess::rounds_worth(&self.run.header, &samples, &[0, 1], cost);
-        let rounds = turns::chosen_rounds(turns::rounds(cells[0].load, self.sampler.window), worth);
+        let rounds = turns::chosen_rounds(turns::rounds(cells[0], self.sampler.window), worth);
         let quiet_cores = self.sampler.quiet_cores()?;
         let labs = cells.into_iter().zip(labs).collect();
         let measured = self.sampler.generation_in(

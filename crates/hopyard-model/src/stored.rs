@@ -82,7 +82,7 @@ pub struct Header {
     /// Length of the longest window of a turn, ns, if cells take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ns: Option<u64>,
-    /// Length of the shortest, ns, if loads differ by it.
+    /// Length of the shortest, ns, if cells differ by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortest_turn_ns: Option<u64>,
     /// Whether a profile is taken besides each sample.

@@ -5,6 +5,7 @@
 
 mod conclusion;
 mod labs;
+mod lengths;
 mod round;
 mod standing;
 mod variants;
@@ -16,24 +17,21 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 
 pub use self::labs::Labs;
+use self::lengths::{LONGEST_PAUSE, Lengths, pause_of};
 use self::round::Round;
 use self::standing::{Place, Standing, interrupts_only};
 use self::variants::{Variant, variants};
 use super::{Error, QuietCores, Sampler};
 use crate::lab::paths::Need;
 use crate::lab::{self, Lab};
-use crate::model::{Cell, CpuAccounting, LoadKind, Measurement, Rate, takes_another};
+use crate::model::{Cell, CpuAccounting, Measurement, Rate, takes_another};
 use crate::settings::Host;
 
 /// The most labs side by side: with more, a round would be longer than the bursts it must avoid.
 pub const MOST_CELLS: usize = 24;
 
-/// Duration of a turn of the first round, everything included. That round does not count: connections adapt in it.
-const FIRST: Duration = Duration::from_millis(30);
 /// Workers start, connect and end. Measured on two virtual CPUs.
 const ENDS: Duration = Duration::from_millis(12);
-/// Approximate duration of a turn besides its window: warm-up, waking the ends, waiting until they rest.
-const AROUND: Duration = Duration::from_micros(10_500);
 
 /// Whether a cell can take turns with others: its labs must exist side by side, its connections must pause, and short
 /// windows must be long enough for its figures.
@@ -43,32 +41,30 @@ pub fn takes_turns(cell: &Cell) -> bool {
     let pauses = cell.load.pauses();
     let is_small = axes.containers.is_none() && axes.ports.is_none_or(|ports| ports <= 64);
     let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
-    // Frames waiting before a slow wire when a turn ends would run into the turns of others.
-    let is_drained = axes.rate_bps.is_none_or(|Rate(limit)| limit.is_none());
+    // Frames waiting before a slow wire when a turn ends would run into the turns of others. With pauses, few can wait.
+    let has_rate = axes.rate_bps.is_some_and(|Rate(limit)| limit.is_some());
+    let is_drained = !has_rate || axes.wire_pause_ns.is_some();
+    let is_short = pause_of(cell).is_none_or(|pause| pause <= LONGEST_PAUSE);
     let on_this_kernel = lab::path(&cell.path).is_ok_and(|path| !path.needs.contains(&Need::GUEST));
-    pauses && is_small && is_plain && is_drained && on_this_kernel
+    pauses && is_small && is_plain && is_drained && is_short && on_this_kernel
+}
+
+/// The window of a cell's turns; `None` if it takes none.
+#[must_use]
+pub(crate) fn window(cell: &Cell) -> Option<Duration> {
+    takes_turns(cell).then(|| Lengths::of(cell).window)
 }
 
 /// Fewest and most rounds of a generation. With fewer, there is no choice if some are disturbed; more are seldom worth
 /// their time.
 pub const ROUNDS: std::ops::RangeInclusive<u32> = 4..=64;
 
-/// How many rounds of a load add up to a window of this length.
+/// How many rounds of a cell add up to a window of this length.
 #[must_use]
-pub fn rounds(load: LoadKind, window: Duration) -> u32 {
-    let turn = window_of(load).as_nanos().max(1);
+pub fn rounds(cell: &Cell, window: Duration) -> u32 {
+    let turn = Lengths::of(cell).window.as_nanos().max(1);
     let rounds = u32::try_from(window.as_nanos().div_ceil(turn));
     rounds.map_or(u32::MAX, |n| n.max(*ROUNDS.start()))
-}
-
-/// The window of a load's turn; zero if its cells take no turns.
-fn window_of(load: LoadKind) -> Duration {
-    load.turn().unwrap_or_default()
-}
-
-/// Approximate duration of a turn of a load, everything included.
-fn each(load: LoadKind) -> Duration {
-    window_of(load) + AROUND
 }
 
 /// A cell of a generation. A cell that many others are compared with has several turns in each round, because it is
@@ -78,6 +74,19 @@ pub struct Participant<'a> {
     pub cell: &'a Cell,
     /// Its turns in each round, 1 or more.
     pub turns: u32,
+}
+
+impl Participant<'_> {
+    /// Approximate duration of its turns in a round.
+    fn in_a_round(&self) -> Duration {
+        Lengths::of(self.cell).whole() * self.turns
+    }
+
+    /// Approximate duration of what is done for it besides: connecting, and the first round, which does not count because connections
+    /// adapt in it.
+    fn around(&self) -> Duration {
+        ENDS + Lengths::of_first(self.cell).whole()
+    }
 }
 
 impl<'a> From<&'a Cell> for Participant<'a> {
@@ -128,15 +137,15 @@ impl Sampler {
     /// What a generation of cells costs beyond its rounds, in rounds, if its labs exist.
     #[must_use]
     pub fn generation_cost(cells: &[Participant<'_>]) -> f64 {
-        let around: Duration = cells.iter().map(|_| ENDS + FIRST).sum();
-        let round: Duration = cells.iter().map(|c| each(c.cell.load) * c.turns).sum();
+        let around: Duration = cells.iter().map(Participant::around).sum();
+        let round: Duration = cells.iter().map(Participant::in_a_round).sum();
         around.as_secs_f64() / round.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// Approximate duration of a generation of cells in existing labs.
     #[must_use]
     pub(crate) fn generation_estimate(cells: &[Participant<'_>], rounds: u32) -> Duration {
-        let time = |c: &Participant<'_>| ENDS + FIRST + each(c.cell.load) * (rounds * c.turns);
+        let time = |c: &Participant<'_>| c.around() + c.in_a_round() * rounds;
         cells.iter().map(time).sum()
     }
 

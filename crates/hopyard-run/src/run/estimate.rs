@@ -7,14 +7,14 @@ use super::{Observer, Prepared, groups, resume};
 use crate::lab::{self, LabKey};
 use crate::measure::turns::Participant;
 use crate::measure::{Sampler, turns};
-use crate::model::{FOR_A_VERDICT, LoadKind, Sample};
+use crate::model::{Cell, FOR_A_VERDICT, Sample};
 use crate::units::show_duration;
 
 impl Prepared {
     /// Approximate duration of a block.
     #[must_use]
     pub(crate) fn block_estimate(&self) -> Duration {
-        self.block_with(|load| turns::rounds(load, self.sampler.window))
+        self.block_with(|cell| turns::rounds(cell, self.sampler.window))
     }
 
     /// Approximate least duration of a block: with a single round of each cell.
@@ -27,7 +27,7 @@ impl Prepared {
         self.block_with(|_| *turns::ROUNDS.start())
     }
 
-    fn block_with(&self, rounds: impl Fn(LoadKind) -> u32) -> Duration {
+    fn block_with(&self, rounds: impl Fn(&Cell) -> u32) -> Duration {
         let cells = self.groups.iter().flat_map(|group| {
             let cells = group.cells.iter();
             cells.map(|cell| Participant {
@@ -39,7 +39,7 @@ impl Prepared {
         let mut labs = HashSet::new();
         let each = |one: Participant<'_>| {
             let cell = one.cell;
-            let rounds = rounds(cell.load);
+            let rounds = rounds(cell);
             let extra = lab::path(&cell.path).map(|path| path.extra_time);
             let extra = extra.unwrap_or_default();
             let mut each = if self.header.turn_ns.is_none() || !turns::takes_turns(cell) {
@@ -65,7 +65,7 @@ impl Prepared {
         };
         let switches = |group: &groups::Group| {
             if group.setting.is_none() && group.takes_turns {
-                2 * (turns::rounds(self.load_of(group), self.sampler.window) + 2)
+                2 * (self.rounds_asked(group) + 2)
             } else {
                 0
             }
@@ -75,9 +75,11 @@ impl Prepared {
         Duration::from_secs_f64(settings.switch_s).saturating_mul(count)
     }
 
-    /// The load of a group's cells; they share it.
-    pub(super) fn load_of(&self, group: &groups::Group) -> LoadKind {
-        self.header.cells[group.cells[0]].cell.load
+    /// The number of rounds of a group that add up to the window asked for, of each of its cells.
+    pub(super) fn rounds_asked(&self, group: &groups::Group) -> u32 {
+        let cells = group.cells.iter();
+        let each = cells.map(|at| turns::rounds(&self.header.cells[*at].cell, self.sampler.window));
+        each.max().unwrap_or(1)
     }
 
     /// Approximate longest duration of everything that is still to be measured.

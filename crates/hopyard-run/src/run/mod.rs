@@ -17,11 +17,11 @@ pub use resume::{check_machine, resume};
 
 use crate::assess::{self, SoFar};
 use crate::lab::{self, Endpoints};
-use crate::measure::{self, Sampler};
+use crate::measure::{self, Sampler, turns};
 use crate::meter;
 use crate::model::stored::left_out_in_words;
 use crate::model::{
-    Blocks, Cell, LoadKind, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween,
+    Blocks, Cell, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween,
 };
 use crate::plan::{self, Expanded, Plan};
 use crate::settings::Host;
@@ -163,8 +163,10 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let environment = meter::environment::capture(&sampler.meter);
     let by_turns = plan.takes_turns() && sampler.has_turns();
-    let loads = cells.iter().filter(|_| by_turns).map(|c| c.cell.load);
-    let turns: BTreeSet<Duration> = loads.filter_map(LoadKind::turn).collect();
+    let cells_by_turns = cells.iter().filter(|_| by_turns);
+    let turns: BTreeSet<Duration> = cells_by_turns
+        .filter_map(|planned| turns::window(&planned.cell))
+        .collect();
     let turn_ns = turns.last().copied().map(ns);
     let shortest_turn_ns = turns.first().copied().map(ns).filter(|_| turns.len() > 1);
     // The last trial: from here on the host must be restored.

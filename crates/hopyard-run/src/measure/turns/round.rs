@@ -4,20 +4,16 @@ use std::time::Duration;
 
 use hopyard_net::{clock, cpu};
 
+use super::lengths::Lengths;
 use super::standing::{Place, Standing, attempt};
-use super::window_of;
 use crate::load::protocol::Timetable;
 use crate::measure::counts::receiver_and_sender;
 use crate::measure::disturbance::by_clocks;
 use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
 use crate::meter::{self, CpuReading, OwnProcesses, backlog};
-use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, LoadKind, Turn, takes_again};
+use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, Turn, takes_again};
 use crate::units::{float, ns};
 
-/// Traffic of a turn before its window.
-const WARM_UP: Duration = Duration::from_millis(6);
-/// Traffic after the window, so that both ends are busy for all of it.
-const TAIL: Duration = Duration::from_millis(2);
 /// Time in which both ends receive the order for their next turn and wake up.
 const LEAD: Duration = Duration::from_micros(1_500);
 
@@ -89,13 +85,16 @@ impl Sampler {
 
     /// A turn of a lab, which ends when its traffic has drained.
     fn turn(&self, standing: &mut Standing<'_>, round: Round, known: &[i32]) -> Result<(), Error> {
-        let timetable =
-            Lengths::of(standing.cell.load, round).from(clock::monotonic_ns() + ns(LEAD));
+        let lengths = match round.number {
+            None => Lengths::of_first(standing.cell),
+            Some(_) => Lengths::of(standing.cell),
+        };
+        let timetable = lengths.from(clock::monotonic_ns() + ns(LEAD));
         let drops = backlog::drops();
         standing.ends.turn(timetable)?;
         let seen = self.watch_turn(standing, timetable, known)?;
         standing.hear(round, timetable, &seen)?;
-        standing.come_to_rest()?;
+        standing.come_to_rest(lengths.rest)?;
         standing.note_traffic(timetable, drops);
         Ok(())
     }
@@ -124,44 +123,6 @@ impl Sampler {
             closed,
             late_ns: timetable.lateness(opened_ns, closed_ns),
         })
-    }
-}
-
-/// Lengths of the parts of a turn.
-#[derive(Debug, Clone, Copy)]
-struct Lengths {
-    warm_up: Duration,
-    window: Duration,
-}
-
-impl Lengths {
-    /// The turn in which connections adapt.
-    const FIRST: Self = Self {
-        warm_up: Duration::from_millis(20),
-        window: Duration::from_millis(5),
-    };
-
-    fn of(load: LoadKind, round: Round) -> Self {
-        match round.number {
-            None => Self::FIRST,
-            Some(_) => Self {
-                warm_up: WARM_UP,
-                window: window_of(load),
-            },
-        }
-    }
-
-    fn from(self, start_ns: u64) -> Timetable {
-        let open_ns = start_ns + ns(self.warm_up);
-        let close_ns = open_ns + ns(self.window);
-        Timetable {
-            start_ns,
-            open_ns,
-            close_ns,
-            stop_ns: close_ns + ns(TAIL),
-            slices: 1,
-            other_behind_ns: 0,
-        }
     }
 }
 

@@ -52,18 +52,17 @@ impl Standing<'_> {
 
     /// Waits until the lab's processes rest. Otherwise, data in its sockets or in the queues of a user-space switch
     /// would take CPU time in the turn of the next lab. The wait is limited, because some programs never rest.
-    pub(super) fn come_to_rest(&self) -> Result<(), Error> {
-        const STEP: Duration = Duration::from_micros(500);
+    pub(super) fn come_to_rest(&self, rest: Duration) -> Result<(), Error> {
         const AT_MOST: Duration = Duration::from_millis(60);
-        /// A resting process uses less than one part in this many of a step.
-        const RESTING: u64 = 10;
+        /// Resting processes use less than this.
+        const LITTLE: Duration = Duration::from_micros(50);
         let end_ns = clock::monotonic_ns() + ns(AT_MOST);
         let mut used = self.used_ns();
         loop {
             let now_ns = clock::monotonic_ns();
-            wait_until(now_ns + ns(STEP))?;
+            wait_until(now_ns + ns(rest))?;
             let before = std::mem::replace(&mut used, self.used_ns());
-            if used.saturating_sub(before) < ns(STEP) / RESTING || now_ns > end_ns {
+            if used.saturating_sub(before) < ns(LITTLE) || now_ns > end_ns {
                 return Ok(());
             }
         }

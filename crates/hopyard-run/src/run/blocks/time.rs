@@ -79,9 +79,7 @@ impl Blocks<'_> {
     /// expected to show the same ratio, however many rounds it has, and all of them count alike.
     pub(super) fn with_rounds(&self, groups: Vec<Group>) -> Vec<(Group, u32)> {
         let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
-        let asked = |group: &Group| {
-            turns::rounds(self.prepared.load_of(group), self.prepared.sampler.window)
-        };
+        let asked = |group: &Group| self.prepared.rounds_asked(group);
         let worth = |group: &Group| {
             let cost = Sampler::generation_cost(&self.participants(group));
             assess::rounds_worth(header, &samples, &group.cells, cost)
