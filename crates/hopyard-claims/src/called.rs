@@ -29,6 +29,9 @@ pub(super) fn compared(words: &str, check: &Check, groups: &[&Group<'_>]) -> Str
         let values = values.unwrap_or_else(|| check.mean_over.join(", ").replace('_', " "));
         text.push_str(&format!(", geometric mean over {values}"));
     }
+    if check.geometric {
+        text.push_str(", geometric mean over blocks");
+    }
     text
 }
 

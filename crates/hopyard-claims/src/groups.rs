@@ -127,6 +127,11 @@ impl<'a> Group<'a> {
                     disturbed: blocks.iter().map(|b| disturbed.contains(b)).collect(),
                 }
             }
+            // A mean of logarithms is what a ratio to one has.
+            _ if check.geometric => Figure::Ratio {
+                a: side(0)?,
+                b: vec![1.0; blocks.len()],
+            },
             _ => Figure::Level(side(0)?),
         };
         let absence = self.absence(values, blocks.len());

@@ -33,6 +33,8 @@ pub struct Check {
     pub over: Over,
     /// Axes over which the geometric mean is taken first.
     pub mean_over: Vec<String>,
+    /// Is the mean over blocks geometric, because windows of one cell differ by factors?
+    pub geometric: bool,
     /// Fewest CPUs of a machine that it can be tested on.
     pub cpus: Option<u32>,
     /// What has to be so for it to be tested at all.
@@ -287,6 +289,9 @@ impl Check {
         }
         if !self.mean_over.is_empty() && !self.judge.has_mean() {
             return Err("this judge takes no `mean_over`: ratio and level do".to_owned());
+        }
+        if self.geometric && !matches!(self.judge, Judge::Level { .. }) {
+            return Err("this judge takes no `geometric`: level does".to_owned());
         }
         if let Some(grade) = &self.grade {
             if self.judge.is_deed() {

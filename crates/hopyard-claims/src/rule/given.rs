@@ -60,6 +60,7 @@ impl TryFrom<Raw> for Given {
             at_most: raw.at_most,
             over: Over::Every,
             mean_over: raw.mean_over,
+            geometric: false,
             cpus: None,
             given: None,
             weaker: None,

@@ -32,6 +32,8 @@ pub(super) struct Raw {
     over: Over,
     #[serde(default)]
     mean_over: Vec<String>,
+    #[serde(default)]
+    geometric: bool,
     cpus: Option<u32>,
     given: Option<Given>,
     weaker: Option<String>,
@@ -141,6 +143,7 @@ impl Check {
             at_most: raw.at_most,
             over: raw.over,
             mean_over: raw.mean_over,
+            geometric: raw.geometric,
             cpus: raw.cpus,
             given: raw.given,
             weaker: raw.weaker,

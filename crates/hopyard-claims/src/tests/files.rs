@@ -185,6 +185,10 @@ fn wrong_files_say_what_is_wrong() {
             &["this judge takes no `mean_over`: ratio and level do"][..],
         ),
         (
+            "[[claim.check]]\njudge = \"peak\"\nquantity = \"rate\"\ncells = {}\naxis = \"flows\"\nlast = 2\nat_most = 1.0\ngeometric = true\n",
+            &["this judge takes no `geometric`: level does"][..],
+        ),
+        (
             "[[claim.check]]\njudge = \"does\"\ndoes = \"rule-stops-bridge\"\ncpus = 4\n",
             &["this judge takes no `cpus`: those of cells do"][..],
         ),

@@ -216,6 +216,27 @@ fn a_level_has_a_mean_too() {
     );
 }
 
+/// Windows have 1 or 100 MB: the mean of their logarithms shows that no window is far below, and that of the windows themselves does not.
+#[test]
+fn a_level_of_what_differs_by_factors_has_a_geometric_mean() {
+    let found = |geometric| {
+        let text = format!(
+            "judge = \"level\"\nquantity = \"rate\"\ncells = {{ queues = 1, flows = 2, peer = \"far\", message_size = 512 }}\n\
+             at_least = 1e7\ngeometric = {geometric}\n"
+        );
+        let bytes = |_: &Cell, block| Some(if block % 4 == 0 { 1e8 } else { 1e6 });
+        check(&text, taps(bytes))
+    };
+    let [arithmetic, geometric] = [false, true].map(found);
+    assert_eq!(arithmetic.verdict, ClaimVerdict::Undecided);
+    assert_eq!(geometric.verdict, ClaimVerdict::Holds, "{geometric:?}");
+    assert_eq!(geometric.what, "goodput, geometric mean over blocks");
+    let value = |of: &CheckReport| of.points[0].measured.value;
+    // Three of ten windows of 0.2 s have 4 Gbit/s, the others 40 Mbit/s.
+    assert!((value(&arithmetic) / 1.228e9 - 1.0).abs() < 0.001);
+    assert!((value(&geometric) / (4e7 * 100_f64.powf(0.3)) - 1.0).abs() < 0.001);
+}
+
 /// Where numbers of flows differ from place to place, each place says its own.
 #[test]
 fn places_say_their_own_flows_where_they_differ() {

@@ -118,6 +118,7 @@ const SLIPS: &[Slip] = &[
         ND,
     ),
     slip("points.py", "check.get(\"mean_over\", [])", "[]", MQ),
+    slip("points.py", "check.get(\"geometric\")", "False", PL),
     slip(
         "points.py",
         "check.get(\"to_quantity\", quantity)",
