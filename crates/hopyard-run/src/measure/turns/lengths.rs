@@ -10,8 +10,9 @@ use crate::units::ns;
 const WARM_UP: Duration = Duration::from_millis(6);
 /// Traffic after the window, so that both ends are busy for all of it.
 const TAIL: Duration = Duration::from_millis(2);
-/// Time of a turn in which nothing is sent: waking both ends, and waiting until they rest. Measured on two virtual CPUs.
-const AROUND: Duration = Duration::from_micros(2_500);
+/// Time of a turn in which nothing is sent, besides the rest: waking both ends, and hearing what they counted. Measured on two
+/// virtual CPUs.
+const AROUND: Duration = Duration::from_millis(2);
 /// A process that does nothing for so long has nothing left to do.
 const REST: Duration = Duration::from_micros(500);
 
@@ -71,7 +72,7 @@ impl Lengths {
 
     /// Approximate duration of a turn, everything included.
     pub(super) fn whole(self) -> Duration {
-        self.warm_up + self.window + self.tail + self.rest + AROUND - REST
+        self.warm_up + self.window + self.tail + self.rest + AROUND
     }
 
     /// The timetable of a turn whose traffic starts at an instant of the monotonic clock.
