@@ -141,7 +141,10 @@ fn a_run_out_of_time_gets_more_of_it() {
 fn a_path_proof_that_failed_is_the_exit_status() {
     let _beside = beside();
     let room = Room::new();
-    start(&room, &[("time_limit", "\"700ms\"")]).wait();
+    let running = start(&room, &[("window", "\"250ms\"")]);
+    until("a sample is there", LONG, || !lines(&room).is_empty());
+    running.signal(Signal::SIGINT);
+    running.wait();
     let mut samples = samples(&room);
     let way = &mut samples[0]["outcome"]["measured"]["way"];
     assert_eq!(way["proved"], true);
