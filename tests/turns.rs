@@ -92,7 +92,7 @@ fn every_load_takes_turns_with_others() {
     }
 }
 
-/// Frames wait for a wire in each turn, and none of them for longer than the turn: all turns are at the wire's rate.
+/// A turn begins with an empty wire and fills it before the window: most windows are at the wire's rate.
 #[test]
 fn turns_over_a_wire_that_pauses_are_at_its_rate() {
     let _beside = beside();

@@ -99,7 +99,7 @@ def of_group(check, run, group):
     if alone is not None and asks_for_none(check):
         disturbed, blocks = run.disturbed(alone), sorted(series[0][0])
         windows = [(value, block in disturbed) for value, block in zip(sides[0], blocks)]
-    if check.get("geometric"):
+    if check.get("geometric") and windows is None:
         kind, sides = "ratio", [sides[0], [1.0] * len(sides[0])]
     return Point(figure(kind, sides), windows)
 

@@ -127,7 +127,7 @@ impl<'a> Group<'a> {
                     disturbed: blocks.iter().map(|b| disturbed.contains(b)).collect(),
                 }
             }
-            // A mean of logarithms is what a ratio to one has.
+            // The geometric mean of ratios to 1 is that of the values.
             _ if check.geometric => Figure::Ratio {
                 a: side(0)?,
                 b: vec![1.0; blocks.len()],

@@ -216,7 +216,7 @@ fn a_level_has_a_mean_too() {
     );
 }
 
-/// Windows have 1 or 100 MB: the mean of their logarithms shows that no window is far below, and that of the windows themselves does not.
+/// Windows have 1 or 100 MB. The interval of their arithmetic mean reaches down to 0, that of their geometric mean does not.
 #[test]
 fn a_level_of_what_differs_by_factors_has_a_geometric_mean() {
     let found = |geometric| {

@@ -41,7 +41,8 @@ pub fn takes_turns(cell: &Cell) -> bool {
     let pauses = cell.load.pauses();
     let is_small = axes.containers.is_none() && axes.ports.is_none_or(|ports| ports <= 64);
     let is_plain = axes.search.is_none() && axes.start.is_none() && axes.scheduler.is_none();
-    // Frames waiting before a slow wire when a turn ends would run into the turns of others. With pauses, few can wait.
+    // Frames waiting before a slow wire when a turn ends would run into the turns of others. A wire that pauses holds few,
+    // and the turn lasts until it has sent them.
     let has_rate = axes.rate_bps.is_some_and(|Rate(limit)| limit.is_some());
     let is_drained = !has_rate || axes.wire_pause_ns.is_some();
     let is_short = pause_of(cell).is_none_or(|pause| pause <= LONGEST_PAUSE);

@@ -38,7 +38,7 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// A turn of a cell that counts. A window has whole pauses, so that each has as many of them, wherever it begins.
+    /// A turn of a cell that counts. A window is a whole number of pauses long, so that windows differ by few of them.
     pub(super) fn of(cell: &Cell) -> Self {
         let window = window_of(cell.load);
         let Some(pause) = pause_of(cell) else {
