@@ -76,7 +76,10 @@ def ratio(own, base, confidence):
     """Paired within blocks on the log scale; a value of 0 has no logarithm, and then it is the ratio of the sums."""
     if min(own + base, default=1) > 0:
         return exp(student([math.log(a) - math.log(b) for a, b in zip(own, base)], confidence))
+    return ratio_of_sums(own, base, confidence)
 
+
+def ratio_of_sums(own, base, confidence):
     def of_sums(blocks):
         sums = [sum(side[i] for i in blocks) for side in (own, base)]
         return math.log(sums[0] / sums[1]) if min(sums) > 0 else None

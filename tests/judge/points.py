@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from intervals import Curve, jackknife, ratio, student, widened
+from intervals import Curve, jackknife, ratio, ratio_of_sums, student, widened
 from runs import is_base, is_meant, without
 
 FOR_A_VERDICT = 8  # blocks
@@ -19,7 +19,7 @@ class Point:
 
     interval: Callable
     windows: list = None  # (value, was it disturbed?) of what should not be there
-    at_least: bool = False  # some values are only known to be at least that
+    at_least: bool = False  # it is known to be at least that, and no more
 
 
 @dataclass
@@ -96,6 +96,10 @@ def of_group(check, run, group):
         return None
     sides = [[geometric_mean(values) for values in zip(*flat[side::width])] for side in range(width)]
     windows = None
+    if kind == "ratio" and of_base.startswith("share ") and len(group) == 1 and sum(v > 0 for v in sides[1]) < 2:
+        base, blocks = group[0][1], sorted(set(series[0][0]) & set(series[0][1]))
+        sides[1] = [run.a_sample_at_least(base, block, of_base) for block in blocks]
+        return Point(lambda confidence: ratio_of_sums(*sides, confidence), at_least=True)
     if alone is not None and asks_for_none(check):
         disturbed, blocks = run.disturbed(alone), sorted(series[0][0])
         windows = [(value, block in disturbed) for value, block in zip(sides[0], blocks)]
@@ -248,8 +252,10 @@ def place(bounds, point, own, wide):
         if not all(above):
             return "outside"
         return "across" if above or own.n < FOR_A_VERDICT else "inside"
-    if own.n < FOR_A_VERDICT or (point.at_least and wide.low <= bounds.get("at_most", math.inf)):
+    if own.n < FOR_A_VERDICT:
         return "across"
+    if point.at_least:
+        own, wide = (interval._replace(high=math.inf) for interval in (own, wide))
     lies = position(bounds, own)
     if lies != "inside":
         return "outside" if position(bounds, wide) == "outside" else "across"

@@ -222,11 +222,11 @@ class Subsystems:
             return name if kind else otherwise
         return place
 
-    def share(self, window, names):
-        """Samples within these subsystems over all that are not idle."""
+    def share(self, window, names, least=0):
+        """Samples within these subsystems, or the least of them, over all that are not idle."""
         busy = [(self.place(window, stack), stack["samples"]) for stack in window["stacks"]]
         total = sum(samples for place, samples in busy if place is not None)
-        return sum(samples for place, samples in busy if place in names) / total if total else None
+        return max(sum(samples for place, samples in busy if place in names), least) / total if total else None
 
     def in_softirq(self, window):
         """Samples whose chain of calls has a softirq in it, over all that are not idle."""

@@ -104,6 +104,12 @@ class Run:
             return None if None in shares else shares[0] * shares[1]
         return found
 
+    def a_sample_at_least(self, cell, block, quantity):
+        """The share of a profile, with one sample of it where there is none."""
+        sample = self.samples[cell][block]
+        window = self.profiles[block, sample["attempt"], cell]
+        return self.subsystems.share(window, quantity.removeprefix("share ").split("+"), least=1)
+
     def figure(self, load, m, quantity):
         """A quantity of a window."""
         loads, of = QUANTITIES[named(quantity, load)]

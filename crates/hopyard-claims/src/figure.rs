@@ -7,6 +7,8 @@ use crate::stats::{self, Estimate, Samples};
 pub(super) enum Figure {
     /// a/b, paired within blocks.
     Ratio { a: Vec<f64>, b: Vec<f64> },
+    /// Σa/Σb over blocks.
+    RatioOfSums { a: Vec<f64>, b: Vec<f64> },
     /// By itself.
     Level(Vec<f64>),
     /// By itself, of what should not be there: what each window shows, and whether the hypervisor disturbed the window.
@@ -14,8 +16,8 @@ pub(super) enum Figure {
         values: Vec<f64>,
         disturbed: Vec<bool>,
     },
-    /// By itself, in seconds: of windows in which jitter did not settle, what the time is at least.
-    AtLeast { values: Vec<f64>, unsettled: usize },
+    /// What it is at least: no upper end of it is known, and why.
+    AtLeast { of: Box<Figure>, why: String },
     /// Known with its interval.
     Known(Estimate),
     /// Not known, and why.
@@ -34,10 +36,12 @@ impl Figure {
             Self::Ratio { a, b } if a.iter().chain(b).any(|v| *v <= 0.0) => {
                 stats::ratio_of_sums(a, b, confidence)
             }
+            Self::RatioOfSums { a, b } => stats::ratio_of_sums(a, b, confidence),
             Self::Ratio { a, b } => stats::paired_ratio(a, b, confidence),
             Self::Known(estimate) => estimate.at(confidence),
             Self::Unknown(_) => None,
-            Self::Level(values) | Self::Windows { values, .. } | Self::AtLeast { values, .. } => {
+            Self::AtLeast { of, .. } => of.interval(confidence),
+            Self::Level(values) | Self::Windows { values, .. } => {
                 stats::mean_interval(&Samples::new(values).ok()?, confidence)
             }
             Self::OfSums { sides, of } => {
@@ -56,12 +60,13 @@ impl Figure {
     pub(super) fn unknown(&self) -> String {
         let (blocks, otherwise) = match self {
             Self::Unknown(why) => return why.clone(),
-            Self::Ratio { a, b } => (a.len(), nothing_seen(a, b)),
+            Self::Ratio { a, b } | Self::RatioOfSums { a, b } => (a.len(), nothing_seen(a, b)),
             Self::OfSums { sides, .. } => (
                 sides.first().map_or(0, Vec::len),
                 "there is nothing to compare it with".to_owned(),
             ),
-            Self::Level(values) | Self::Windows { values, .. } | Self::AtLeast { values, .. } => {
+            Self::AtLeast { of, .. } => return of.unknown(),
+            Self::Level(values) | Self::Windows { values, .. } => {
                 (values.len(), "it is no number".to_owned())
             }
             Self::Known(estimate) => (estimate.n, "it is no number".to_owned()),
@@ -80,10 +85,7 @@ impl Figure {
                 let above = values.iter().filter(|value| **value > 0.0).count();
                 (above > 0).then(|| format!("(above 0 in {above} of {} windows)", values.len()))
             }
-            Self::AtLeast { values, unsettled } => Some(format!(
-                "(at least: jitter did not settle in {unsettled} of {} windows)",
-                values.len()
-            )),
+            Self::AtLeast { why, .. } => Some(format!("(at least: {why})")),
             _ => None,
         }
     }

@@ -112,10 +112,7 @@ impl<'a> Group<'a> {
         };
         let none_of = alone.filter(|_| check.bounds().ask_for_none());
         let figure = match (&check.judge, none_of) {
-            (Judge::Ratio { .. }, _) => Figure::Ratio {
-                a: side(0)?,
-                b: side(1)?,
-            },
+            (Judge::Ratio { .. }, _) => self.ratio(check, values, &blocks, [side(0)?, side(1)?]),
             (Judge::Share { .. }, _) => Figure::share((0..3).map(side).collect::<Result<_, _>>()?),
             (Judge::Corrected { .. }, _) => {
                 Figure::corrected((0..4).map(side).collect::<Result<_, _>>()?)
@@ -136,6 +133,35 @@ impl<'a> Group<'a> {
         };
         let absence = self.absence(values, blocks.len());
         Ok(absence.map_or(figure, Figure::Unknown))
+    }
+
+    /// A ratio. To what a profile saw in fewer than two windows it has no interval: it is at least that of the sums with a sample in each.
+    fn ratio(
+        &self,
+        check: &Check,
+        values: &Values<'_>,
+        blocks: &[u32],
+        [a, b]: [Vec<f64>; 2],
+    ) -> Figure {
+        let seen = b.iter().filter(|value| **value > 0.0).count();
+        let base = match self.members.as_slice() {
+            [Member(cells)] if seen < 2 => {
+                let what = check.of_base().unwrap_or(values.what);
+                Values { what, ..*values }.a_sample_at_least(cells[1])
+            }
+            _ => None,
+        };
+        let Some(base) = base else {
+            return Figure::Ratio { a, b };
+        };
+        let windows = blocks.len();
+        Figure::AtLeast {
+            of: Box::new(Figure::RatioOfSums {
+                a,
+                b: blocks.iter().map(|block| base[block]).collect(),
+            }),
+            why: format!("of what it is compared with, {seen} of {windows} windows had any"),
+        }
     }
 
     /// Why its cells have values together in too few blocks for an interval, where they were measured together in more.

@@ -15,9 +15,16 @@ pub(super) fn position(
         Figure::Windows { values, disturbed } if bounds.ask_for_none() => {
             of_none(values, disturbed, own)
         }
-        // Only its lower end is known.
-        Figure::AtLeast { .. } if wide.low <= bounds.high => BoundPosition::Across,
+        Figure::AtLeast { .. } => by_intervals(bounds, &upwards(own), &upwards(wide)),
         _ => by_intervals(bounds, own, wide),
+    }
+}
+
+/// All from its lower end upwards.
+fn upwards(estimate: &Estimate) -> Estimate {
+    Estimate {
+        high: f64::INFINITY,
+        ..estimate.clone()
     }
 }
 

@@ -20,5 +20,9 @@ pub(super) fn at_least(run: &Run, cell: usize) -> Option<Figure> {
         }
         values.push(settled.or_else(|| assess::outside_until_s(m))?);
     }
-    (unsettled > 0).then_some(Figure::AtLeast { values, unsettled })
+    let windows = values.len();
+    (unsettled > 0).then(|| Figure::AtLeast {
+        of: Box::new(Figure::Level(values)),
+        why: format!("jitter did not settle in {unsettled} of {windows} windows"),
+    })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::evidence::{self, Series};
 use super::figure::Figure;
+use super::profiles;
 use super::settling;
 use super::what::What;
 use crate::assess::{self, last_attempts};
@@ -49,6 +50,21 @@ impl Values<'_> {
             values.collect()
         };
         Ok([side(|pair| pair.0), side(|pair| pair.1)])
+    }
+
+    /// The share that a cell has in a profile where no window is taken to have less than one sample of it; `None` of all other quantities.
+    pub(super) fn a_sample_at_least(&self, cell: &Cell) -> Option<Series> {
+        let What::ProfileShare(names) = self.what else {
+            return None;
+        };
+        let samples = evidence::counting(self.run, self.place(cell)).ok()?;
+        let mut series = Series::new();
+        for (sample, _) in samples {
+            if let Some(share) = profiles::share_of_a_sample_at_least(self.run, sample, names) {
+                series.insert(sample.block, share);
+            }
+        }
+        Some(series)
     }
 
     /// Blocks in which a cell was measured.

@@ -175,7 +175,10 @@ fn smallest_effect(figure: &Figure, bounds: Bounds, confidence: f64) -> Option<f
         // Of none there are no shares, of a lower bound no bound is near, and what is not known has no spread.
         Figure::Windows { .. } | Figure::AtLeast { .. } | Figure::Unknown(_) => return None,
         // Not every block has a value of its own: its interval tells.
-        Figure::Ratio { .. } | Figure::OfSums { .. } | Figure::Known(_) => {
+        Figure::Ratio { .. }
+        | Figure::RatioOfSums { .. }
+        | Figure::OfSums { .. }
+        | Figure::Known(_) => {
             let estimate = figure.interval(confidence)?;
             let spread = estimate.standard_error()? * (estimate.n as f64).sqrt();
             (spread / bounds.nearest(estimate.value)?.abs(), estimate.n)

@@ -38,10 +38,31 @@ pub(super) fn write(seed: u64, directory: &Path) {
         spoil(&mut run, &mut rng);
         // Another axis for each run of each seed.
         add_other_cells(&mut run, other_axis(seed as usize * runs + at), &mut rng);
+        if chance(&mut rng, 0.5) {
+            see_hardly_any(&mut run, &mut rng);
+        }
         if has_guest && chance(&mut rng, 0.5) {
             keep_in_guest(&mut run, &place, &mut rng);
         }
         keep(&run, &place.of_plan(&run.header.plan));
+    }
+}
+
+/// Profiles of one path have only the program itself, but for a window or none.
+fn see_hardly_any(run: &mut Run, rng: &mut ChaCha8Rng) {
+    if run.profiles.is_empty() {
+        return;
+    }
+    let any = &run.profiles[rng.random_range(0..run.profiles.len())];
+    let path = run.header.cells[any.cell].cell.path.clone();
+    let but = chance(rng, 0.5).then_some(any.block);
+    for window in &mut run.profiles {
+        let is_of_path = run.header.cells[window.cell].cell.path == path;
+        if is_of_path && Some(window.block) != but {
+            let all = window.stacks.iter().map(|stack| stack.samples).sum();
+            window.stacks.drain(..window.stacks.len() - 1);
+            window.stacks[0].samples = all;
+        }
     }
 }
 

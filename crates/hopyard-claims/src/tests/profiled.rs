@@ -135,24 +135,59 @@ fn what_leaving_out_takes_off_is_judged_and_a_profile_is_beside_it() {
     }
 }
 
-/// A window of the base without a sample counts as any other: the ratio is that of the sums.
-#[test]
-fn a_window_of_the_base_without_a_sample_counts() {
+/// Ten blocks of bridge, with a tenth of its samples in the bridge, and of direct, of which some blocks have none there.
+fn without_a_sample_in(none: std::ops::Range<u32>) -> Run {
     let mut run = hand_made(&["bridge", "direct"]);
     for block in 0..10 {
         for cell in [0, 1] {
             let outcome = Outcome::Measured(Box::new(measured(25_000_000)));
             push(&mut run, block, 0, cell, outcome);
-            let share = if (cell, block) == (1, 0) { 0.0 } else { 0.1 };
+            let is_none = cell == 1 && none.contains(&block);
+            let share = if is_none { 0.0 } else { 0.1 };
             let shares = BTreeMap::from([("bridge share_ratio", share)]);
             run.profiles
                 .extend(super::sample::profile(&shares, block, cell));
         }
     }
-    let check = "judge = \"ratio\"\nquantity = \"share bridge\"\ncells = { path = \"bridge\" }\nto = [\"direct\"]\nat_least = 1.0\n";
-    let claim = judged(check, run);
+    run
+}
+
+const OF_DIRECT: &str = "judge = \"ratio\"\nquantity = \"share bridge\"\ncells = { path = \"bridge\" }\nto = [\"direct\"]\n";
+
+/// A window of the base without a sample counts as any other: the ratio is that of the sums.
+#[test]
+fn a_window_of_the_base_without_a_sample_counts() {
+    let check = format!("{OF_DIRECT}at_least = 1.0\n");
+    let claim = judged(&check, without_a_sample_in(0..1));
     assert_eq!(claim.verdict, ClaimVerdict::Undecided, "{claim:#?}");
     let value = claim.checks[0].points[0].measured.value;
     assert!((value - 10.0 / 9.0).abs() < 1e-4, "{value}");
     assert!(claim.checks[0].smallest_effect.is_some());
+}
+
+/// NM3: where one window of the base or none has a sample, the ratio is at least the one to a sample in each. A window has a million.
+#[test]
+fn to_hardly_any_sample_a_ratio_is_known_from_below() {
+    for (none, least) in [(0..10, 1e5), (0..9, 1.0 / 0.100_009)] {
+        let of = |bounds: &str| {
+            let check = format!("{OF_DIRECT}{bounds}\n");
+            let claim = judged(&check, without_a_sample_in(none.clone()));
+            let value = claim.checks[0].points[0].measured.value;
+            assert!((value / least - 1.0).abs() < 1e-3, "{value}, not {least}");
+            let seen = 10 - none.len();
+            let why = format!("of what it is compared with, {seen} of 10 windows had any");
+            assert!(claim.sentence.contains(&why), "{}", claim.sentence);
+            claim.verdict
+        };
+        assert_eq!(of("at_most = 2e6"), ClaimVerdict::Undecided);
+        assert_eq!(of("at_least = 2e6"), ClaimVerdict::Undecided);
+    }
+    let none = |bounds: &str| {
+        judged(
+            &format!("{OF_DIRECT}{bounds}\n"),
+            without_a_sample_in(0..10),
+        )
+    };
+    assert_eq!(none("at_least = 2.0").verdict, ClaimVerdict::Holds);
+    assert_eq!(none("at_most = 2.0").verdict, ClaimVerdict::Fails);
 }

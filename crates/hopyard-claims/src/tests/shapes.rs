@@ -325,6 +325,12 @@ fn what_did_not_settle_took_longer_than_it_was_watched() {
     // A lower bound shows nothing of a bound above it.
     let claim = judged(&check(100), unsettled(true));
     assert_eq!(claim.verdict, ClaimVerdict::Undecided, "{claim:#?}");
+    // One that is below it is shown.
+    let at_least = |least: u32| check(least).replace("at_most", "at_least");
+    let claim = judged(&at_least(70), unsettled(true));
+    assert_eq!(claim.verdict, ClaimVerdict::Holds, "{claim:#?}");
+    let claim = judged(&at_least(80), unsettled(true));
+    assert_eq!(claim.verdict, ClaimVerdict::Undecided, "{claim:#?}");
     // Most settled after 25 s, and one window did not: longer than 24 s in the mean is not shown.
     for most in [24, 100] {
         let claim = judged(&check(most), unsettled(false));

@@ -191,6 +191,13 @@ const SLIPS: &[Slip] = &[
         NS,
     ),
     slip("judge.py", "== \"most\"", "== \"all\"", MQ),
+    slip("runs.py", "least=1)", "least=0)", NM),
+    slip(
+        "points.py",
+        "for v in sides[1]) < 2",
+        "for v in sides[1]) < 1",
+        NM,
+    ),
     slip("points.py", "curve.slopes(20)", "curve.slopes(16)", PL),
     slip(
         "intervals.py",
