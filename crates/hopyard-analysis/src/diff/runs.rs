@@ -4,7 +4,7 @@ use crate::assess;
 use crate::base::base_of;
 use crate::last_attempts;
 use crate::model::stored::{Header, Run};
-use crate::model::{Cell, MeasuredIn, RunReport, Sample};
+use crate::model::{Cell, CellStatus, MeasuredIn, RunReport, Sample};
 use crate::quantities::Quantity;
 use crate::stats::{self, Estimate, Samples};
 use crate::verdicts::paired;
@@ -73,6 +73,14 @@ impl<'a> Assessed<'a> {
         Ok(at)
     }
 
+    /// Whether it has figures of a cell that failed in some samples, or of another way than its path.
+    fn doubts(&self, cell: &Cell) -> bool {
+        self.place(cell).is_ok_and(|at| {
+            let cell = &self.report.cells[at];
+            cell.status != CellStatus::Ok || !cell.way.proved
+        })
+    }
+
     fn base(&self, cell: &Cell) -> Option<(String, &'a Cell)> {
         let (name, at) = base_of(self.header, self.place(cell).ok()?)?;
         Some((name, &self.header.cells[at].cell))
@@ -116,7 +124,14 @@ fn missing(side: &Group<'_>, cell: &Cell) -> Option<String> {
 }
 
 /// Why a run has no figures of a cell that nobody asked it for.
-pub(super) const NOT_PLANNED: &str = "not in its plan";
+const NOT_PLANNED: &str = "not in its plan";
+/// Why a cell has no ratio that nobody asked for.
+pub(super) const NO_BASE: &str = "it has no base, or is one";
+
+/// Was a comparison asked for that was left out for this cause?
+pub(super) fn was_asked_for(cause: &str) -> bool {
+    cause != NO_BASE && !cause.ends_with(NOT_PLANNED)
+}
 
 impl<'a> Groups<'a> {
     /// Finds a cell on both sides, or says where it is and why it cannot be compared.
@@ -154,7 +169,7 @@ impl<'a> Groups<'a> {
         let all: Vec<_> = sides.iter().flatten().collect();
         let some: Vec<_> = all.iter().filter_map(|base| base.as_ref()).collect();
         match some[..] {
-            [] => Err("it has no base, or is one".to_owned()),
+            [] => Err(NO_BASE.to_owned()),
             _ if some.len() < all.len() => Err("it has a base in some of the runs only".to_owned()),
             [first, ..] if some.iter().all(|base| base.1 == first.1) => Ok(first.clone()),
             [first, ..] => {
@@ -176,6 +191,18 @@ impl<'a> Groups<'a> {
 }
 
 impl Found<'_> {
+    /// Whether more runs of B than of A failed in some samples of it, or of its base, or had traffic that took another way.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let base = self.base.as_ref().map(|(_, base)| *base);
+        let doubts = |run: &&Assessed<'_>| {
+            let mut cells = std::iter::once(self.cell).chain(base);
+            cells.any(|cell| run.doubts(cell))
+        };
+        let of_side = |side: &Group<'_>| side.iter().filter(doubts).count();
+        let [a, b] = self.groups.sides.each_ref().map(of_side);
+        b > a
+    }
+
     /// Whether any run has a figure of it.
     pub(super) fn has(&self, quantity: &Quantity) -> bool {
         let mut runs = self.groups.sides.iter().flatten();

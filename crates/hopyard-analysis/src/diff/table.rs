@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::runs::NOT_PLANNED;
-use super::runs::{Figures, Found, Groups, all_cells};
+use super::runs::{Figures, Found, Groups, all_cells, was_asked_for};
 use crate::gate::{Guarded, Ruling};
 use crate::model::{
     Cell, CellDiff, Change, Gate, IntervalFrom, LeftOut, LoadKind, MeasuredIn, QuantityDiff,
@@ -20,6 +19,8 @@ pub(super) struct Table {
     pub(super) left_out: Vec<LeftOut>,
     /// How many of them A has figures of, and B was asked for.
     lost: usize,
+    /// Cells that are compared, and whose figures of B are not what A's are.
+    pub(super) doubtful: Vec<String>,
 }
 
 /// One comparison before its verdict.
@@ -84,7 +85,12 @@ impl Table {
         let mut table = Self::default();
         for cell in all_cells(&groups.sides) {
             match groups.find(cell, relative) {
-                Ok(found) => table.compare(&found, confidence),
+                Ok(found) => {
+                    if found.is_doubtful() {
+                        table.doubtful.push(cell.to_string());
+                    }
+                    table.compare(&found, confidence);
+                }
                 Err((measured_in, cause)) => table.leave_out(cell, measured_in, cause),
             }
         }
@@ -100,7 +106,12 @@ impl Table {
                 None if found.has(quantity) => {
                     let why = "in runs of one side only, or not above 0";
                     let cause = format!("{}: {why}", quantity.name);
-                    self.leave_out(found.cell, MeasuredIn::Both, cause);
+                    let measured_in = match figures.sides.each_ref().map(Vec::is_empty) {
+                        [true, false] => MeasuredIn::B,
+                        [false, true] => MeasuredIn::A,
+                        _ => MeasuredIn::Both,
+                    };
+                    self.leave_out(found.cell, measured_in, cause);
                 }
                 // Too few observations for a percentile are not worth a message.
                 None => {}
@@ -117,7 +128,7 @@ impl Table {
 
     fn leave_out(&mut self, cell: &Cell, measured_in: MeasuredIn, cause: String) {
         let is_in_a = matches!(measured_in, MeasuredIn::A | MeasuredIn::Both);
-        self.lost += usize::from(is_in_a && !cause.ends_with(NOT_PLANNED));
+        self.lost += usize::from(is_in_a && was_asked_for(&cause));
         self.left_out.push(LeftOut {
             cell: cell.clone(),
             measured_in,
@@ -155,9 +166,10 @@ impl Table {
                 .collect();
             Ruling::of(&guarded, &detectable, loss, confidence)
         });
+        let lost = self.lost + self.doubtful.len();
         let gate = loss
             .zip(ruling.as_ref())
-            .map(|(loss, ruling)| gate((&entries, self.lost), ruling, loss, confidence));
+            .map(|(loss, ruling)| gate((&entries, lost), ruling, loss, confidence));
         let mut judged = judged.into_iter().enumerate();
         for entry in entries {
             let answer = entry.between.is_some().then(|| judged.next()).flatten();
@@ -174,8 +186,8 @@ impl Table {
     }
 }
 
-/// The gate over all comparisons. It is blind to those whose scatter between runs is not known, and to the cells and figures that B
-/// lost.
+/// The gate over all comparisons. It is blind to those whose scatter between runs is not known, to the cells and figures that B
+/// lost, and to cells whose figures of B are doubtful.
 fn gate((entries, lost): (&[Entry], usize), ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
     let unknown = entries.iter().filter(|e| e.between.is_none()).count();
     let mut gate = ruling.report(unknown + lost);

@@ -1,5 +1,6 @@
 //! Runs made by hand, with answers known beforehand.
 
+mod gates;
 mod rates;
 mod refused;
 mod repeats;
@@ -282,14 +283,14 @@ fn a_figure_that_has_no_ratio_is_listed() {
     let report = between(&a, &b, &GATE);
     let paths: Vec<&str> = report.cells.iter().map(|c| c.cell.path.as_str()).collect();
     assert_eq!(paths, ["bridge"]);
-    for (left, name) in report
-        .left_out
-        .iter()
-        .zip(["goodput_bps: ", "cpu_ns_per_byte: "])
-    {
+    for (left, (name, measured_in)) in report.left_out.iter().zip([
+        ("goodput_bps: ", MeasuredIn::Both),
+        // Of nothing that arrived there is no cost.
+        ("cpu_ns_per_byte: ", MeasuredIn::A),
+    ]) {
         assert_eq!(
             (left.cell.path.as_str(), left.measured_in),
-            ("veth", MeasuredIn::Both)
+            ("veth", measured_in)
         );
         assert!(left.cause.starts_with(name), "{}", left.cause);
     }

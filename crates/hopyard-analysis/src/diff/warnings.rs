@@ -1,7 +1,7 @@
 //! What a reader must know before trusting a ratio.
 
 use super::facts;
-use super::runs::{Group, Groups};
+use super::runs::{Group, Groups, NO_BASE};
 use super::table::Table;
 use crate::model::{
     DiffWarning, DiffWarningCode as Code, Gate, IntervalFrom, LeftOut, MeasuredIn, Warning,
@@ -13,7 +13,7 @@ pub(super) fn all(groups: &Groups<'_>, table: &Table, gate: Option<&Gate>) -> Ve
     let mut all = Vec::new();
     all.extend(scatter_unknown(table));
     if let Some(gate) = gate {
-        all.extend(about_the_gate(gate, &table.left_out));
+        all.extend(about_the_gate(gate, table));
     }
     all.extend(runs_not_alike(groups));
     all.extend(not_interleaved(&groups.sides));
@@ -48,7 +48,7 @@ fn scatter_unknown(table: &Table) -> Option<Told> {
     })
 }
 
-fn about_the_gate(gate: &Gate, left_out: &[LeftOut]) -> Vec<Told> {
+fn about_the_gate(gate: &Gate, table: &Table) -> Vec<Told> {
     let mut said = Vec::new();
     let percent = crate::units::show_share(gate.fail_on_ratio);
     if gate.blind > 0 {
@@ -61,14 +61,25 @@ fn about_the_gate(gate: &Gate, left_out: &[LeftOut]) -> Vec<Told> {
             ),
         ));
     }
-    let missing = left_out
-        .iter()
-        .filter(|l| matches!(l.measured_in, MeasuredIn::A | MeasuredIn::Both))
-        .count();
+    let is_missing = |left_out: &&LeftOut| {
+        let is_in_a = matches!(left_out.measured_in, MeasuredIn::A | MeasuredIn::Both);
+        is_in_a && left_out.cause != NO_BASE
+    };
+    let missing = table.left_out.iter().filter(is_missing).count();
     if missing > 0 {
         said.push((
             Code::GateMissing,
             format!("The gate did not look at {missing} of what A has figures of: see what is not compared."),
+        ));
+    }
+    if !table.doubtful.is_empty() {
+        said.push((
+            Code::GateMissing,
+            format!(
+                "The gate does not trust B's figures of {}: more of its runs than of A's have failed samples, or traffic that did not take the path \
+                 (see B's own report).",
+                table.doubtful.join(", ")
+            ),
         ));
     }
     said

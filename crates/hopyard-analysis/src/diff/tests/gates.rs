@@ -1,0 +1,67 @@
+//! What keeps a gate from passing, and what does not.
+
+use super::*;
+
+/// Nobody asked for a ratio of the base to itself, or for a figure that B alone has: neither keeps a gate from passing.
+#[test]
+fn a_gate_passes_without_what_nobody_asked_for() {
+    let [mut a, b] = pair(&[1.0; 3], &[1.0; 3], 0.002, 1);
+    let relative = Ask {
+        relative: true,
+        ..GATE
+    };
+    let of = |report: &DiffReport| {
+        let gate = report.gate.clone().unwrap();
+        let missing = DiffWarningCode::GateMissing;
+        let is_told = report.warnings.iter().any(|w| w.code == missing);
+        (gate.undecided, gate.failed, gate.blind, is_told)
+    };
+    let report = between(&a, &b, &relative);
+    assert_eq!(report.left_out.len(), 1, "{:?}", report.left_out);
+    assert_eq!(of(&report), (false, false, 0, false));
+    for sample in a.iter_mut().flat_map(|run| &mut run.samples) {
+        if let (2, Outcome::Measured(m)) = (sample.cell, &mut sample.outcome) {
+            m.cpu.is_partial = true;
+        }
+    }
+    let report = between(&a, &b, &GATE);
+    let left: Vec<_> = report.left_out.iter().map(|l| l.measured_in).collect();
+    assert_eq!(left, [MeasuredIn::B], "{:?}", report.left_out);
+    assert_eq!(of(&report), (false, false, 0, false));
+    // The other way round B has lost it.
+    let report = between(&b, &a, &GATE);
+    let (undecided, failed, blind, is_told) = of(&report);
+    assert!(undecided && !failed && blind == 1 && is_told, "{report:#?}");
+}
+
+/// A candidate that fails in some samples, or whose traffic goes round the path, has not passed by the figures of the rest.
+#[test]
+fn a_gate_does_not_trust_figures_of_what_failed() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let broken = |failed: bool, runs: &[Run]| {
+        let mut runs = runs.to_vec();
+        let sample = runs[0].samples.iter_mut().find(|sample| sample.cell == 1);
+        let sample = sample.unwrap();
+        match &mut sample.outcome {
+            Outcome::Measured(m) if !failed => m.way.proved = false,
+            outcome => {
+                *outcome = Outcome::Failed {
+                    cause: "it broke".to_owned(),
+                }
+            }
+        }
+        runs
+    };
+    for failed in [true, false] {
+        let report = between(&a, &broken(failed, &b), &GATE);
+        let gate = report.gate.as_ref().unwrap();
+        assert!(gate.undecided && gate.blind == 1, "{failed}: {gate:?}");
+        assert_eq!(report.cells.len(), 2, "it is compared");
+        let words = "does not trust B's figures of bridge";
+        let mut warnings = report.warnings.iter();
+        assert!(warnings.any(|w| w.message.contains(words)), "{report:#?}");
+        // What A had already is no news of B.
+        let both = between(&broken(failed, &a), &broken(failed, &b), &GATE);
+        assert!(!both.gate.unwrap().undecided);
+    }
+}
