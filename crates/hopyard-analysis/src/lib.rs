@@ -174,6 +174,14 @@ pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
     all
 }
 
+/// The smallest differences that comparisons could have shown so far, of all that `--decide` waits for, those that a gate guards included;
+/// infinite where there are too few blocks for a verdict. What failed throughout is not waited for.
+#[must_use]
+pub fn decided(header: &Header, samples: &[&Sample]) -> Vec<f64> {
+    let compared = so_far(header, samples);
+    compared.iter().flat_map(SoFar::decided).collect()
+}
+
 /// The samples of the last complete attempt at each block.
 ///
 /// A block is repeated only after a complete attempt, so an attempt with fewer samples was interrupted. Using it would

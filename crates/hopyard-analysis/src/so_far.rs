@@ -2,7 +2,7 @@
 
 use super::{base, cells, complete_blocks, cost, main_figure, offloads, verdicts};
 use crate::model::stored::Header;
-use crate::model::{FOR_A_VERDICT, Sample, VerdictReport};
+use crate::model::{FOR_A_VERDICT, Outcome, Sample, VerdictReport};
 
 /// A cell compared with its base: main figure and CPU cost.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct SoFar {
     pub main: Option<VerdictReport>,
     /// The comparison of the cost.
     pub cost: Option<VerdictReport>,
+    /// Those of all other quantities that the run's gate guards; none in a run without a gate.
+    pub guarded: Vec<VerdictReport>,
 }
 
 impl SoFar {
@@ -34,11 +36,25 @@ impl SoFar {
 
     /// Smallest differences that the two comparisons could show; infinite if none.
     pub fn detectable(&self) -> [f64; 2] {
-        [&self.main, &self.cost].map(|verdict| {
-            let smallest = verdict.as_ref().and_then(|v| v.smallest_detectable);
-            smallest.unwrap_or(f64::INFINITY)
-        })
+        [&self.main, &self.cost].map(smallest)
     }
+
+    /// Those of all that a run waits for; infinite where there are too few blocks for a verdict.
+    pub(super) fn decided(&self) -> Vec<f64> {
+        let has_verdict = |verdict: &&VerdictReport| verdict.ratio.n >= FOR_A_VERDICT as usize;
+        let guarded = self.guarded.iter().map(Some);
+        let all = [self.main.as_ref(), self.cost.as_ref()].into_iter();
+        all.chain(guarded)
+            .map(|verdict| smallest(verdict.filter(has_verdict)))
+            .collect()
+    }
+}
+
+fn smallest<'a>(verdict: impl Into<Option<&'a VerdictReport>>) -> f64 {
+    let smallest = verdict
+        .into()
+        .and_then(|verdict| verdict.smallest_detectable);
+    smallest.unwrap_or(f64::INFINITY)
 }
 
 /// Every comparison of a run so far, in the order of its cells.
@@ -50,25 +66,125 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
     verdicts::fill(header, samples, &mut cells, &contrasts, quick_look);
     let planned = header.cells.iter().enumerate();
     let compared = planned.filter(|(index, planned)| {
-        planned.unsupported.is_none() && base::base_of(header, *index).is_some()
+        let is_measured = |cell| !has_failed(samples, cell);
+        planned.unsupported.is_none()
+            && base::base_of(header, *index)
+                .is_some_and(|(_, base)| is_measured(*index) && is_measured(base))
     });
     let said = compared.map(|(index, planned)| {
         let (verdicts, cell) = (&mut cells[index].verdicts, &planned.cell);
+        let main = verdicts.remove(main_figure(cell.load, &cell.axes));
+        let cost = verdicts.remove(cost(cell.load));
+        let others = std::mem::take(verdicts).into_values();
         SoFar {
             cell: index,
-            main: verdicts.remove(main_figure(cell.load, &cell.axes)),
-            cost: verdicts.remove(cost(cell.load)),
+            main,
+            cost,
+            guarded: others.filter(|it| it.trips_gate.is_some()).collect(),
         }
     });
     said.collect()
+}
+
+/// Whether a cell is given up: nothing will be known of it.
+fn has_failed(samples: &[&Sample], cell: usize) -> bool {
+    /// After so many failures it is not tried again.
+    const GIVEN_UP: usize = 3;
+    let own = || samples.iter().filter(|sample| sample.cell == cell);
+    let failed = |sample: &&&Sample| matches!(sample.outcome, Outcome::Failed { .. });
+    own().count() >= GIVEN_UP && own().filter(failed).count() == own().count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::last_attempts;
-    use crate::model::Outcome;
-    use crate::testing::compared;
+    use crate::model::stored::Run;
+    use crate::model::{Latency, LoadKind};
+    use crate::testing::{compared, measured, push, run};
+
+    /// Blocks of a bridge as fast as its base, of which some lack the cost.
+    fn alike(blocks: u32, without_cost: std::ops::Range<u32>, fail_on: Option<f64>) -> Run {
+        let mut run = run(&["veth", "bridge"]);
+        run.header.fail_on = fail_on;
+        for (block, cell) in (0..blocks).flat_map(|block| [(block, 0), (block, 1)]) {
+            let bytes = 25_000_000 + 1000 * ((u64::from(block) + cell as u64) % 3);
+            let mut m = measured(bytes);
+            if without_cost.contains(&block) {
+                m.cpu.is_partial = true;
+            }
+            push(&mut run, block, 0, cell, Outcome::Measured(Box::new(m)));
+        }
+        run
+    }
+
+    fn is_decided(run: &Run) -> bool {
+        let all = crate::decided(&run.header, &last_attempts(&run.samples));
+        all.iter().all(|smallest| *smallest < 0.03)
+    }
+
+    /// A comparison of few blocks has no verdict, however narrow its interval is.
+    #[test]
+    fn what_has_no_verdict_is_not_decided() {
+        assert!(is_decided(&alike(8, 0..0, None)));
+        assert!(!is_decided(&alike(7, 0..0, None)));
+        assert!(!is_decided(&alike(10, 0..4, None)));
+        assert!(is_decided(&alike(12, 0..4, None)));
+    }
+
+    #[test]
+    fn what_failed_throughout_is_not_waited_for() {
+        let mut run = alike(8, 0..0, None);
+        let failed = |run: &mut Run, cells: &[usize]| {
+            for sample in run.samples.iter_mut().filter(|s| cells.contains(&s.cell)) {
+                let cause = "it broke".to_owned();
+                sample.outcome = Outcome::Failed { cause };
+            }
+        };
+        // Once is not throughout.
+        run.samples[1].outcome = Outcome::Failed {
+            cause: "it broke".to_owned(),
+        };
+        assert!(!is_decided(&run));
+        failed(&mut run, &[1]);
+        assert!(is_decided(&run));
+        let mut base = alike(8, 0..0, None);
+        failed(&mut base, &[0]);
+        assert!(is_decided(&base));
+    }
+
+    /// A gate looks at latency too, so a run with both goes on until that is known.
+    #[test]
+    fn what_a_gate_guards_is_waited_for() {
+        let with_latency = |fail_on| {
+            let mut run = alike(8, 0..0, fail_on);
+            for planned in &mut run.header.cells {
+                planned.cell.load = LoadKind::TcpRr;
+            }
+            for sample in &mut run.samples {
+                let Outcome::Measured(m) = &mut sample.outcome else {
+                    panic!("it was measured");
+                };
+                m.received.transactions = 10_000;
+                let median = if (sample.block + sample.cell as u32).is_multiple_of(2) {
+                    20_000
+                } else {
+                    30_000
+                };
+                m.latency = Some(Latency {
+                    count: 10_000,
+                    min_ns: 10_000,
+                    mean_ns: 25_000.0,
+                    max_ns: 50_000,
+                    quantiles: vec![(0.5, median), (0.99, 50_000)],
+                    histogram: Vec::new(),
+                });
+            }
+            run
+        };
+        assert!(is_decided(&with_latency(None)));
+        assert!(!is_decided(&with_latency(Some(0.03))));
+    }
 
     #[test]
     fn what_is_far_from_the_base_is_told_from_what_is_near() {

@@ -172,7 +172,7 @@ fn width(summary: &RunSummary, cells: &[CellReport]) -> Option<String> {
 
 /// Comparisons that a run with `--decide` could not decide.
 fn unseen(run: &Run, summary: &RunSummary, samples: &[&Sample], difference: f64) -> Option<String> {
-    let all = super::detectable(&run.header, samples);
+    let all = super::decided(&run.header, samples);
     let open = all
         .iter()
         .filter(|smallest| **smallest > difference)

@@ -23,7 +23,7 @@ impl Blocks<'_> {
     pub(super) fn is_enough(&self) -> bool {
         let (header, samples) = (&self.prepared.header, last_attempts(self.samples));
         match header.decide {
-            Some(difference) => assess::detectable(header, &samples)
+            Some(difference) => assess::decided(header, &samples)
                 .iter()
                 .all(|detectable| *detectable <= difference),
             None => assess::settled(header, &samples),

@@ -117,6 +117,7 @@ mod tests {
                 cell: index,
                 main: Some(verdict(0.924, half, Some(Verdict::Different))),
                 cost: (index != 1).then(|| verdict(1.08, half, None)),
+                guarded: Vec::new(),
             };
             (cell, so_far)
         };
