@@ -143,6 +143,8 @@ impl<'a> Blocks<'a> {
                 return Err(Stop::End(End::TimeLimit));
             }
             if group.setting != now {
+                // No lab exists while a command runs (docs/ab.md).
+                labs = Labs::default();
                 self.switch(group.setting)?;
                 now = group.setting;
             }
@@ -179,6 +181,9 @@ impl<'a> Blocks<'a> {
                 record.append(&sample)?;
                 self.samples.push(sample);
                 if measured && self.prepared.header.profile {
+                    if self.prepared.header.settings.is_some() {
+                        labs = Labs::default();
+                    }
                     self.switch(self.prepared.header.cells[cell].cell.axes.setting)?;
                     self.profile((block, attempt, cell), record, observer)?;
                 }
@@ -281,7 +286,7 @@ impl<'a> Blocks<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Result<Measurement, String>, Stop> {
         let cause = match outcome {
-            Ok(measurement) => match self.unlike_others(index, &measurement) {
+            Ok(measurement) => match self.doubt(index, &measurement) {
                 None => {
                     self.failures[index] = None;
                     return Ok(Ok(measurement));
@@ -296,8 +301,12 @@ impl<'a> Blocks<'a> {
         Ok(Err(cause))
     }
 
-    /// Why a measurement of a cell must not be added to those that it has.
-    fn unlike_others(&self, cell: usize, measured: &Measurement) -> Option<String> {
+    /// Why a measurement of a cell must not be added to those that it has: a far end may tell what cannot be, and a run with that in it
+    /// could not be read again.
+    fn doubt(&self, cell: usize, measured: &Measurement) -> Option<String> {
+        if let Err(why) = measured.check() {
+            return Some(format!("what was measured cannot be: {why}"));
+        }
         let mut own = self.samples.iter().filter(|sample| sample.cell == cell);
         let first = own.find_map(|sample| match &sample.outcome {
             Outcome::Measured(first) => Some(first),

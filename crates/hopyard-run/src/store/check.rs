@@ -12,6 +12,8 @@ use crate::units::CONFIDENCE;
 /// Losses that a gate may allow.
 const LOSS: RangeInclusive<f64> = 0.0..=1.0;
 
+/// Longer than any command that switches the host may take: a day, in seconds.
+const LONGEST_SWITCH_S: f64 = 86_400.0;
 /// Longer than any run takes, ns; sums of shorter spans do not overflow.
 const LONGEST_NS: u64 = 1 << 60;
 /// More often than any block is begun anew.
@@ -50,6 +52,9 @@ pub(crate) fn header(header: &Header) -> Result<(), String> {
     }
     if let Some(loss) = header.fail_on {
         within("fail_on", loss, &LOSS)?;
+    }
+    if let Some(settings) = &header.settings {
+        within("switch_s", settings.switch_s, &(0.0..=LONGEST_SWITCH_S))?;
     }
     machine(header)?;
     let mut before = HashSet::new();

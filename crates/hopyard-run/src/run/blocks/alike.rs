@@ -1,11 +1,17 @@
 //! All samples of a cell are of the same thing: between two calls of a run that is continued, another kernel for guests may have
 //! come, a module for a switch, or another machine behind an endpoint's command.
 
-use crate::model::{EndpointUsed, Measurement};
+use crate::model::{BusyCpus, EndpointUsed, Measurement};
 
 /// Why a sample is not one of those before it, as a sentence.
 pub(super) fn unlike(before: &Measurement, now: &Measurement) -> Option<String> {
-    let mut both = found(before).into_iter().zip(found(now));
+    // Not every version and not every end tells how many CPUs there were.
+    let words = |all: BusyCpus| format!("{} CPUs allowed", all.cpus);
+    let cpus = before.allowed_cpus.zip(now.allowed_cpus);
+    let cpus = cpus.map(|(one, other)| (words(one), words(other)));
+    let mut both = cpus
+        .into_iter()
+        .chain(found(before).into_iter().zip(found(now)));
     let (before, now) = both.find(|(before, now)| before != now)?;
     Some(format!(
         "measured with {now}, but earlier samples of this cell with {before}: start a new run"
@@ -71,6 +77,24 @@ mod tests {
             datapath,
             ..measured(1)
         }
+    }
+
+    #[test]
+    fn samples_on_other_cpus_are_not_mixed() {
+        let on = |cpus| Measurement {
+            allowed_cpus: Some(BusyCpus {
+                cpus,
+                busy_ratio: 0.5,
+            }),
+            ..measured(1)
+        };
+        assert_eq!(unlike(&on(2), &on(2)), None);
+        assert_eq!(unlike(&on(2), &measured(1)), None);
+        let said = unlike(&on(2), &on(8)).unwrap();
+        assert!(
+            said.contains("8 CPUs allowed") && said.contains("2 CPUs"),
+            "{said}"
+        );
     }
 
     #[test]

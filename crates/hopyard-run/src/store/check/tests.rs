@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::assess::testing::{measured, push, run};
-use crate::model::{BusyCpus, Latency, Measurement, QueueFrames};
+use crate::model::{
+    BusyCpus, Latency, Measurement, QueueFrames, Settings, SettingsReport, SwitchedBetween,
+};
 use crate::store::Run;
 
 /// A valid run with two cells and two samples.
@@ -47,7 +49,7 @@ fn a_run_that_can_be_is_let_through() {
 #[test]
 fn headers_that_cannot_be() {
     type Change = fn(&mut Header);
-    let changes: [(&str, Change); 15] = [
+    let changes: [(&str, Change); 16] = [
         (
             "blocks_min 9 and blocks_max 8 are no range within 1 to 1000",
             |h| h.blocks_min = 9,
@@ -86,6 +88,17 @@ fn headers_that_cannot_be() {
             "cell veth/local/tcp_stream: ceiling_per_s is -1: it goes from 0",
             |h| h.cells[0].ceiling_per_s = Some(-1.0),
         ),
+        ("switch_s is -1: it goes from 0 to 86400", |h| {
+            h.settings = Some(SettingsReport {
+                commands: Settings {
+                    a: "true".to_owned(),
+                    b: "true".to_owned(),
+                    restore: None,
+                },
+                switched_between: SwitchedBetween::Generations,
+                switch_s: -1.0,
+            });
+        }),
         ("a machine of 0 CPUs", |h| h.environment.cpus = 0),
         ("cpu_hz is 0: it goes from", |h| {
             h.environment.cpu_hz = Some(0.0);
