@@ -95,6 +95,11 @@ pub enum Error {
         "the two ends have no common clock, by which a search tells what was due: choose another path"
     )]
     NoCommonClock,
+    /// A profile of another machine than this.
+    #[error(
+        "an end is on another machine, of whose CPUs samples of this one show nothing: leave --profile out"
+    )]
+    ProfileElsewhere,
     /// A setting of this host.
     #[error(transparent)]
     Setting(#[from] settings::Error),
@@ -114,7 +119,11 @@ impl Error {
     #[must_use]
     pub fn is_request(&self) -> bool {
         match self {
-            Self::Lab(_) | Self::Profile(_) | Self::Setting(_) | Self::Blocked { .. } => true,
+            Self::Lab(_)
+            | Self::Profile(_)
+            | Self::ProfileElsewhere
+            | Self::Setting(_)
+            | Self::Blocked { .. } => true,
             // Missing privilege or a kernel feature is not a malfunction.
             Self::Net(net) => {
                 net.is_unsupported() || matches!(net, hopyard_net::Error::Denied { .. })

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::elsewhere::is_other_machine;
 use super::ends::Ends;
 use super::missed::ends_were_there;
 use super::own_lab::in_own_lab;
 use super::{Error, Sampler, wait_until};
 use crate::lab::Lab;
 use crate::load::protocol::Timetable;
+use crate::load::remote::Remote;
 use crate::model::{Cell, ProfileWindow};
 use crate::profile::fold::{Span, fold};
 use crate::profile::{Profiler, Symbols, Taken, window};
@@ -30,9 +32,12 @@ impl Sampler {
     /// The caller fills in block, attempt and cell of the result.
     ///
     /// # Errors
-    /// As [`Sampler::measure`], and if CPUs cannot be sampled.
+    /// As [`Sampler::measure`], and if CPUs cannot be sampled, or an end is on another machine.
     pub fn profile(&self, cell: &Cell) -> Result<ProfileWindow, Error> {
         in_own_lab(cell, self.endpoints.as_ref(), |lab| {
+            if is_other_machine(lab) {
+                return Err(Error::ProfileElsewhere);
+            }
             let span = self.profile_window();
             let profiler = Profiler::open(self.meter.cpus(), span)?;
             let mut ends = self.ends(lab, cell)?;
@@ -65,8 +70,10 @@ impl Sampler {
             close_ns: timetable.close_ns,
             cpus: u32::try_from(self.meter.cpus().len()).unwrap_or(u32::MAX),
         };
-        let clients = ends.clients.iter().map(|client| (client.pid(), "client"));
-        let mut roots: Vec<_> = clients.chain([(ends.server.pid(), "server")]).collect();
+        // The command that reaches an endpoint may start the worker elsewhere, as those of containers do.
+        let clients = ends.clients.iter().flat_map(Remote::pids);
+        let mut roots: Vec<_> = clients.map(|pid| (pid, "client")).collect();
+        roots.extend(ends.server.pids().map(|pid| (pid, "server")));
         roots.extend(lab.daemons().into_iter().map(|pid| (pid, "switch")));
         Ok(fold(&taken, span, &roots, &Symbols::read()?))
     }
