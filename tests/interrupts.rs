@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 use std::time::Duration;
 
 use hopyard_net::Cgroup;
@@ -9,7 +10,7 @@ use nix::libc::{self, SIGINT};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
-use crate::support::cli::{Running, Said, has_traffic, hopyard, pid, run};
+use crate::support::cli::{PROGRAM, Running, Said, has_traffic, hopyard, pid, run};
 use crate::support::host::{has_cgroup2, mounts_cgroup2, unharmed};
 use crate::support::plan::{Room, plan};
 use crate::support::{apart, beside, procs, tell, traces, until};
@@ -34,9 +35,11 @@ fn start_with(turns: &str, room: &Room, warm_up: &str, window: &str) -> Running 
         ]),
     );
     let out = room.name("run");
-    Running::start(hopyard(&[
-        "run", &file, "--seed", "1", "--json", "--out", &out,
-    ]))
+    // The tests may run under `nohup`.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", PROGRAM, "run", &file]);
+    command.args(["--seed", "1", "--json", "--out", &out]);
+    Running::start(command)
 }
 
 fn until_listening(running: &Running) {

@@ -1,11 +1,15 @@
-//! What others wrote commands no terminal, whichever command prints it.
+//! What others wrote commands no terminal, whichever command prints it; a run that is to outlive its terminal does.
+
+use std::process::Command;
+use std::time::Duration;
 
 use hopyard::report::EXPORTS;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::beside;
-use crate::support::cli::{Said, run};
+use crate::support::cli::{PROGRAM, Running, Said, run};
 use crate::support::plan::{Room, plan, stored};
+use crate::support::{beside, until};
 
 /// The title of a window, a colour (7-bit and 8-bit), text that runs backwards, and a line that looks like hopyard's own.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}31m\u{202e}\r\nhopyard: all is well";
@@ -119,4 +123,22 @@ fn names_of_files_and_plans_are_printed_harmlessly() {
         assert!(!said.status.success(), "{said}");
         is_harmless(&said);
     }
+}
+
+/// What `nohup` starts goes on when the terminal is closed.
+#[test]
+fn a_run_that_is_to_outlive_its_terminal_does() {
+    let _beside = beside();
+    let room = Room::new();
+    let out = room.name("run");
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\"", PROGRAM]);
+    command.args(["run", "--paths", "veth", "--loads", "tcp_rr"]);
+    command.args(["--blocks", "2", "--window", "1s", "--out", &out]);
+    let running = Running::start(command);
+    until("traffic flows", Duration::from_secs(20), || {
+        running.in_traffic().is_some()
+    });
+    running.signal(Signal::SIGHUP);
+    running.wait().exits(0);
 }

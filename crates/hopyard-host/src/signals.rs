@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hopyard_net::clock;
+use nix::libc;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
@@ -29,11 +30,23 @@ pub fn listen() -> std::io::Result<()> {
 }
 
 fn handle() -> std::io::Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    // `nohup` has it ignored, so that what it starts goes on.
+    let hangs_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangs_up) {
         // SAFETY: the handler reads a clock and stores a number, or ends the process, which is safe in a handler.
         unsafe { low_level::register(signal, asked) }?;
     }
     Ok(())
+}
+
+/// Whether whoever started this program has it ignore a signal.
+fn is_ignored(signal: i32) -> bool {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is set, and there is room for what is told.
+    let answer = unsafe { libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) };
+    // SAFETY: zeros are a value of it too.
+    let now = unsafe { now.assume_init() };
+    answer == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
 /// Records the first request; the second one ends the program at once.
