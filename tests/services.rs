@@ -89,6 +89,9 @@ fn a_service_leads_to_the_server_whichever_load_asks() {
                 LoadKind::UdpRr,
                 LoadKind::TcpStream,
                 LoadKind::TcpCrr,
+                // Both flows have one socket, and so one port, which changes with the second window.
+                LoadKind::UdpFlood,
+                LoadKind::UdpFlood,
             ] {
                 let cell = cell(path, Peer::Local, load, &set);
                 let measured =

@@ -124,7 +124,9 @@ impl Services {
             protocol,
             port,
         };
-        let now: Vec<Port> = ports.iter().map(port).collect();
+        let mut now: Vec<Port> = ports.iter().map(port).collect();
+        // Flows that share a socket name its port once each.
+        now.dedup();
         let mut published = self
             .published
             .lock()
