@@ -4,10 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use crate::support::beside;
+use nix::sys::signal::Signal;
+
 use crate::support::cli::{PROGRAM, Running, Said};
 use crate::support::kernels::no_kernel;
+use crate::support::{beside, until};
 
 /// A mirror of Debian's with one package, and an apt that fetches from it as an attacker may have it.
 struct Mirror(tempfile::TempDir);
@@ -40,7 +43,7 @@ impl Mirror {
         fs::create_dir(at("bin")).unwrap();
         let log = "echo \"$0 $*; in $(pwd) of $(stat -c %U .)\" >>$MIRROR/log";
         let get = format!(
-            "#!/bin/sh\n{log}\ncase \"$*\" in *download*) cp $MIRROR/${{SENT:-good}}.deb {PACKAGE}_1_all.deb;; esac\n"
+            "#!/bin/sh\n{log}\nsleep ${{SLOW:-0}}\ncase \"$*\" in *download*) cp $MIRROR/${{SENT:-good}}.deb {PACKAGE}_1_all.deb;; esac\n"
         );
         let cache = format!(
             "#!/bin/sh\n{log}\ncase \"$*\" in\n*show*) echo SHA256: $(sha256sum $MIRROR/good.deb | cut -d ' ' -f 1);;\n\
@@ -155,6 +158,33 @@ fn a_fetch_that_fails_leaves_no_directory_behind() {
     mirror.fetch("6.1", &into, "true", "good").exits(0);
     mirror.fetch("9.9", &into, "true", "good").exits(2);
     assert!(into.join("6.1.0-99-cloud-amd64/boot").exists());
+}
+
+#[test]
+fn a_fetch_that_is_interrupted_leaves_nothing() {
+    let _beside = beside();
+    let mirror = Mirror::new();
+    for directory in ["own", "tmp"] {
+        fs::create_dir(mirror.at(directory)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["kernel", "fetch", "6.1", "--into"]);
+    command.arg(mirror.at("own/kernels")).env("SLOW", "3");
+    command.env("PATH", format!("{}:{path}", mirror.at("bin").display()));
+    command
+        .env("TMPDIR", mirror.at("tmp"))
+        .env("MIRROR", mirror.0.path());
+    let running = Running::start(command);
+    until("apt fetches", Duration::from_secs(20), || {
+        mirror.at("log").exists()
+    });
+    running.signal_group(Signal::SIGINT);
+    running.wait().exits(130);
+    for directory in ["own", "tmp"] {
+        let left = fs::read_dir(mirror.at(directory)).unwrap().count();
+        assert_eq!(left, 0, "{directory}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::scratch::{Destination, Scratch, writing};
 use super::{Error, Kernel, Result};
+use crate::signals;
 
 /// Suites of newer kernels for an older release.
 const BACKPORTS: &str = "backports";
@@ -58,28 +59,24 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
         ));
     }
     let directory = into.join(package.trim_start_matches("linux-image-"));
-    take_place(&unpacked, &directory).map_err(writing(&directory))?;
+    let before = scratch.path().join("before");
+    take_place(&unpacked, &directory, &before).map_err(writing(&directory))?;
     let image = first_with(&directory.join("boot"), "vmlinuz")
         .ok_or_else(|| failed("dpkg", &format!("package {package} contains no kernel")))?;
     Kernel::open(&image, Some(&directory))
 }
 
-/// Gives a directory its name, in the place of what was fetched before. That is moved aside and removed last: guests may boot from
-/// there at any time, and removing a kernel takes a while.
-fn take_place(directory: &Path, name: &Path) -> std::io::Result<()> {
-    let before = directory.with_extension("before");
-    match fs::rename(name, &before) {
+/// Gives a directory its name, in the place of what was fetched before, which is moved aside to `before`: guests may boot from there
+/// at any time, and removing a kernel takes a while.
+fn take_place(directory: &Path, name: &Path, before: &Path) -> std::io::Result<()> {
+    match fs::rename(name, before) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     fs::rename(directory, name).inspect_err(|_| {
         // The error is the one to report.
-        let _ = fs::rename(&before, name);
-    })?;
-    match fs::remove_dir_all(&before) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+        let _ = fs::rename(before, name);
+    })
 }
 
 /// The kernels that were fetched below a directory, the newest first.
@@ -290,6 +287,9 @@ fn codename() -> Result<String> {
 
 fn run(mut command: Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
+    if signals::interrupted() {
+        return Err(Error::Interrupted);
+    }
     let output = command.output().map_err(|error| {
         failed(
             &program,
@@ -298,6 +298,10 @@ fn run(mut command: Command) -> Result<String> {
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    // Ctrl-C ends what runs in the terminal too.
+    if signals::interrupted() {
+        return Err(Error::Interrupted);
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(failed(&program, said.trim()))
@@ -351,7 +355,8 @@ mod tests {
             let unpacked = home.path().join("unpacked");
             fs::create_dir(&unpacked).unwrap();
             fs::write(unpacked.join("vmlinuz"), text).unwrap();
-            take_place(&unpacked, &name).unwrap();
+            let scratch = Scratch::new(home.path()).unwrap();
+            take_place(&unpacked, &name, &scratch.path().join("before")).unwrap();
             assert_eq!(fs::read_to_string(name.join("vmlinuz")).unwrap(), text);
         }
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);

@@ -8,6 +8,7 @@ use hopyard_net::cpu;
 use super::{Done, Failure, print};
 use crate::guest::{self, Accelerator, Kernel, fetch};
 use crate::run::guest::{Error, Host};
+use crate::signals;
 
 /// A guest to run in.
 #[derive(Debug, ClapArgs)]
@@ -100,6 +101,7 @@ impl GuestArgs {
 pub(super) fn kernel(args: KernelArgs) -> Done {
     let KernelCommand::Fetch { wanted, into } = args.command;
     let into = into.unwrap_or_else(fetch::home);
+    signals::listen().map_err(|e| Failure::internal(&e))?;
     let kernel = fetch::fetch(wanted.as_deref(), &into)?;
     let modules = kernel.modules.unwrap_or_default();
     print(&format!(
