@@ -115,17 +115,19 @@ fn sockets_at_both_ends_of_a_pair_are_joined_without_a_switch() {
     tell(&format!("{transactions} transactions"));
 }
 
-/// Its programs end with the process, so it cannot be kept.
+/// What joins sockets ends with the process or its control group, so it cannot be kept.
 #[test]
-fn a_pair_with_joined_sockets_is_not_kept() {
+fn a_lab_with_joined_sockets_is_not_kept() {
     apart(|| {
         if is_missing() {
             return;
         }
         let before = Traces::now();
-        run(&["lab", "up", "sockmap", "--name", "test-sockmap"])
-            .exits(2)
-            .says(&["no longer than it runs: choose path `direct-shortcut`"]);
+        for path in ["sockmap", "direct-shortcut"] {
+            run(&["lab", "up", path, "--name", "test-joined"])
+                .exits(2)
+                .says(&["sockets", "choose path `direct`"]);
+        }
         before.unchanged().unwrap();
     });
 }

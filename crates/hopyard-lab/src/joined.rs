@@ -24,8 +24,14 @@ impl Builder {
     /// messages pass by: the ports of the clients, then the server's.
     ///
     /// # Errors
-    /// The kernel cannot or will not; no cgroup v2.
+    /// The lab is to be kept; the kernel cannot or will not; no cgroup v2.
     pub(crate) fn join_ports(&mut self, clients: &[String]) -> Result<Vec<Hop>> {
+        if self.is_to_keep() {
+            return Err(Error::Kept(
+                "sockets are joined of the processes that hopyard starts for a lab, and of no others: choose path `direct`"
+                    .to_owned(),
+            ));
+        }
         let cgroup = self.cgroup_of_sockets()?;
         let name = self.id.switch_name();
         let hub = self.space(role::HUB)?.ns().try_clone()?;
@@ -101,7 +107,7 @@ impl Part for JoinedPair {
 
     fn keep(&mut self, _: &Path, _: &mut Kept) -> Result<()> {
         Err(Error::Kept(
-            "sockets without a switch are joined by this process, and no longer than it runs: choose path `direct-shortcut`"
+            "sockets without a switch are joined by this process, and no longer than it runs: choose path `direct`"
                 .to_owned(),
         ))
     }
