@@ -70,7 +70,7 @@ impl Part for Left {
     fn undo(&mut self) -> Undone {
         let what = format!("control group of lab {}", self.0);
         let outcome = Cgroup::open(&self.0).and_then(|group| {
-            let processes = group.procs()?.len();
+            let processes = group.all_procs()?.len();
             group.kill()?;
             group.remove()?;
             Ok(processes)

@@ -191,6 +191,19 @@ impl Cgroup {
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
+    /// The processes in the group and below.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the group is gone.
+    pub fn all_procs(&self) -> Result<Vec<u32>> {
+        let mut all = self.procs()?;
+        for child in self.children() {
+            // One that just went had none.
+            all.extend(child.all_procs().unwrap_or_default());
+        }
+        Ok(all)
+    }
+
     /// Sends SIGKILL to every process in the group and below; does not wait for them.
     ///
     /// Uses `cgroup.kill` (Linux 5.14), which leaves no gap for forks; one by one on older kernels.
