@@ -13,7 +13,7 @@ use super::rootless;
 use super::{Done, Failure, by_gate, deliver};
 use crate::assess::assess;
 use crate::guest;
-use crate::model::{Blocks, CellStatus, Settings, together};
+use crate::model::{Blocks, CellStatus, Ruleset, Settings, together};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{JSON, TEXT};
 use crate::run::Prepared;
@@ -63,10 +63,13 @@ fn in_guest(args: &RunArgs, host: &Host) -> Result<Measured, Failure> {
             "--kernel boots a guest that reaches no endpoint of this host: leave one of the two out".to_owned(),
         ));
     }
-    for (axis, no_file) in [("ruleset", "none"), ("trace", "sample")] {
+    for (axis, is_file) in [
+        ("ruleset", is_file_of_rules as fn(&str) -> bool),
+        ("trace", |value| value != "sample"),
+    ] {
         let reads = |part: &Part| {
             let mut set = part.set.iter();
-            set.any(|(name, values)| name == axis && values.iter().any(|value| value != no_file))
+            set.any(|(name, values)| name == axis && values.iter().any(|value| is_file(value)))
         };
         if plan.parts.iter().any(reads) {
             return Err(Failure::request(format!(
@@ -89,6 +92,10 @@ fn in_guest(args: &RunArgs, host: &Host) -> Result<Measured, Failure> {
         directory: carried.directory,
         resumable: false,
     })
+}
+
+fn is_file_of_rules(value: &str) -> bool {
+    matches!(value.parse(), Ok(Ruleset::File { .. }))
 }
 
 /// Checks that a run can be stored there.
@@ -313,4 +320,16 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     } else {
         by_gate(report.gate.as_ref())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_file_of_rules;
+
+    /// Rules that come with hopyard come into a guest with it.
+    #[test]
+    fn rules_of_a_file_are_told_from_those_that_come_along() {
+        assert!(!is_file_of_rules("none") && !is_file_of_rules("sample:bridge"));
+        assert!(is_file_of_rules("mine.nft"));
+    }
 }

@@ -122,10 +122,14 @@ impl EndpointArgs {
             }
             return Ok(());
         }
-        if is_given && !plan.parts.iter().any(is_between_endpoints) {
-            return Err(Failure::request(
-                "--client and --server are for path as-is, which the run does not have: add --paths as-is".to_owned(),
-            ));
+        if !plan.parts.iter().any(is_between_endpoints) {
+            if is_given {
+                return Err(Failure::request(
+                    "--client and --server are for path as-is, which the run does not have: add --paths as-is".to_owned(),
+                ));
+            }
+            // The plan's are for paths that were not asked for.
+            plan.endpoints = None;
         }
         Ok(())
     }
