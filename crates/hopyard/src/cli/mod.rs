@@ -10,6 +10,7 @@ mod command;
 mod counters;
 mod diff;
 mod doctor;
+mod files;
 mod fleet;
 mod guest;
 mod kernels;
@@ -266,11 +267,11 @@ fn print(text: &str) -> Done {
     is_read(text).map(|_| ExitCode::SUCCESS)
 }
 
-/// Writes a result to a file, or to stdout without one. It is sanitized already, or not a text.
+/// Writes a result to a file in one step, or to stdout without one. It is sanitized already, or not a text.
 fn deliver(text: &(impl AsRef<[u8]> + ?Sized), file: Option<&std::path::Path>) -> Done {
     match file {
         None => write(text.as_ref()).map(|_| ExitCode::SUCCESS),
-        Some(file) => std::fs::write(file, text)
+        Some(file) => files::write(file, text.as_ref())
             .map(|()| ExitCode::SUCCESS)
             .map_err(|e| Failure::request(format!("cannot write {}: {e}", file.display()))),
     }

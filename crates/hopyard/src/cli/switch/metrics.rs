@@ -3,15 +3,12 @@
 //! Only counters and gauges are used, and `# UNIT` and `# EOF` are comments in the older text format. So the textfile
 //! collector of node_exporter, which supports no other types, can read the page too.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hopyard_switch::{Counters, DROP_REASONS, Error, PartyStats, Role, ShortcutCounters, Switch};
 
 use super::of_all;
-use crate::cli::{Done, Failure, deliver};
+use crate::cli::{Done, deliver};
 use crate::openmetrics::{Label, Page};
 
 /// The counters of a switch.
@@ -25,13 +22,7 @@ pub(super) fn metrics(name: Option<String>, file: Option<&Path>) -> Done {
         Some(name) => vec![count(name)?],
         None => of_all(|name| count(name.to_owned()))?,
     };
-    let page = page(&counted);
-    let Some(file) = file else {
-        return deliver(&page, None);
-    };
-    replace(file, page.as_bytes())
-        .map(|()| std::process::ExitCode::SUCCESS)
-        .map_err(|e| Failure::request(format!("cannot write {}: {e}", file.display())))
+    deliver(&page(&counted), file)
 }
 
 fn count(name: String) -> Result<Counted, Error> {
@@ -210,41 +201,6 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// Replaces a file atomically. Everybody may read it, because the collector is another user.
-fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let draft = draft(file)?;
-    let written = write(&draft, text).and_then(|()| fs::rename(&draft, file));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&draft);
-    }
-    written
-}
-
-/// A name beside the file that no collector reads. A file left by a killed command is removed by the next process with
-/// the same pid.
-fn draft(file: &Path) -> io::Result<PathBuf> {
-    let name = file
-        .file_name()
-        .ok_or_else(|| io::Error::other("it is no name of a file"))?;
-    let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
-    Ok(file.with_file_name(name))
-}
-
-fn write(file: &Path, text: &[u8]) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = File::options();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(file)?;
-    file.write_all(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,22 +211,5 @@ mod tests {
         assert!(page.starts_with("# TYPE hopyard_switch_ports gauge\n# UNIT "));
         assert!(page.ends_with("\n# EOF\n"));
         assert!(page.lines().all(|line| line.starts_with('#')), "{page}");
-    }
-
-    #[test]
-    fn a_file_is_replaced_in_one_step_and_nothing_is_left_beside_it() {
-        let home = tempfile::tempdir().unwrap();
-        let file = home.path().join("hopyard.prom");
-        for text in ["long and old\n", "new\n"] {
-            replace(&file, text.as_bytes()).unwrap();
-            assert_eq!(fs::read_to_string(&file).unwrap(), text);
-        }
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
-        let nowhere = home.path().join("absent/hopyard.prom");
-        assert!(replace(&nowhere, b"new\n").is_err());
-        // A directory with the file's name is in the way: the draft is removed.
-        fs::create_dir(home.path().join("d")).unwrap();
-        assert!(replace(&home.path().join("d"), b"new\n").is_err());
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
     }
 }

@@ -1,0 +1,115 @@
+//! Files that the user named for a result.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{getegid, geteuid};
+
+/// Writes a file in one step: who reads it finds the old contents or the new ones, and a full disk leaves the old ones. What cannot
+/// be replaced is written as it is.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write(file: &Path, text: &[u8]) -> io::Result<()> {
+    let old = match fs::symlink_metadata(file) {
+        Ok(old) if !is_replaceable(&old) => return fs::write(file, text),
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let draft = draft(file)?;
+    let opened = match open(&draft) {
+        // A directory of others, with a file that is ours.
+        Err(error) if old.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
+            return fs::write(file, text);
+        }
+        opened => opened,
+    };
+    let had_old = old.is_some();
+    let written = opened.and_then(|mut opened| {
+        if let Some(old) = old {
+            opened.set_permissions(old.permissions())?;
+        }
+        opened.write_all(text)?;
+        fs::rename(&draft, file)
+    });
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&draft);
+    }
+    match written {
+        // Something is mounted on it.
+        Err(error) if had_old && error.kind() == io::ErrorKind::ResourceBusy => {
+            fs::write(file, text)
+        }
+        written => written,
+    }
+}
+
+/// A plain file of ours with one name. A pipe, a device or a link stays what it is, and a file whose it is.
+fn is_replaceable(old: &Metadata) -> bool {
+    let is_ours = old.uid() == geteuid().as_raw() && old.gid() == getegid().as_raw();
+    old.is_file() && old.nlink() == 1 && is_ours
+}
+
+/// A name beside the file that no collector reads. A file left by a killed command is removed by the next process with the same id.
+fn draft(file: &Path) -> io::Result<PathBuf> {
+    let name = file
+        .file_name()
+        .ok_or_else(|| io::Error::other("it is no name of a file"))?;
+    let name = format!(".{}.{}", name.to_string_lossy(), std::process::id());
+    Ok(file.with_file_name(name))
+}
+
+fn open(draft: &Path) -> io::Result<File> {
+    match fs::remove_file(draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::options().write(true).create_new(true).open(draft)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_in_one_step_and_nothing_is_left_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("hopyard.prom");
+        for text in ["long and old\n", "new\n"] {
+            write(&file, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        }
+        write(&file, b"newest\n").unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
+        let left = || fs::read_dir(home.path()).unwrap().count();
+        assert_eq!(left(), 1);
+        assert!(write(&home.path().join("absent/hopyard.prom"), b"new\n").is_err());
+        // A directory with the file's name is in the way.
+        fs::create_dir(home.path().join("d")).unwrap();
+        assert!(write(&home.path().join("d"), b"new\n").is_err());
+        assert_eq!(left(), 2);
+    }
+
+    #[test]
+    fn links_and_devices_stay_what_they_are() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        fs::write(at("file"), "old").unwrap();
+        symlink(at("file"), at("soft")).unwrap();
+        fs::hard_link(at("file"), at("hard")).unwrap();
+        for name in ["soft", "hard"] {
+            write(&at(name), name.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(at("file")).unwrap(), name);
+        }
+        assert!(fs::symlink_metadata(at("soft")).unwrap().is_symlink());
+        write(Path::new("/dev/null"), b"new").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+}
