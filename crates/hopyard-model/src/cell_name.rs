@@ -1,9 +1,15 @@
 //! Names of cells for programs that compare runs by name.
 
-use super::{AXES, Axes, CellReport};
+use super::{AXES, Axes, CellReport, CellStatus};
 use crate::plain;
 
 impl CellReport {
+    /// Whether it was measured: one that failed in some samples has figures of the others.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.status == CellStatus::Ok || !self.estimates.is_empty()
+    }
+
     /// `path=bridge/load=udp_stream/mtu=9000/peer=far`: path, load, the axes that are not at their default, and peer.
     /// The name does not depend on the other cells, so a cell has the same name in every run. It has no blanks, and `/`
     /// only between its parts.

@@ -7,7 +7,7 @@ use super::document::Block;
 use super::group::{Layout, distinct};
 use super::quantity::capital;
 use crate::model::{
-    Base, Candidate, CellStatus, Choice, FOR_A_VERDICT, Feature, Recommendation, RunReport,
+    Base, Candidate, CellReport, Choice, FOR_A_VERDICT, Feature, Recommendation, RunReport,
     VerdictReport,
 };
 use crate::plain;
@@ -28,8 +28,7 @@ fn sentence(report: &RunReport, layout: &Layout<'_>) -> Option<String> {
     if report.offloads.is_some() || report.cells.is_empty() {
         return None;
     }
-    let measured = |cell: &crate::model::CellReport| cell.status == CellStatus::Ok;
-    if !report.cells.iter().any(measured) {
+    if !report.cells.iter().any(CellReport::is_measured) {
         return Some("Nothing could be measured: the causes stand below.".to_owned());
     }
     if report.run.quick_look {

@@ -5,7 +5,7 @@ use super::gate;
 use super::group::Layout;
 use super::number::{chosen_percent, ratio, significant};
 use super::quantity::{show_all, words};
-use super::{Chapters, model, plain};
+use super::{Chapters, plain};
 use crate::model::{CellReport, Observation, RunReport, VerdictReport};
 
 /// The most rows that are not folded.
@@ -59,7 +59,7 @@ pub(super) fn of_run(report: &RunReport, observations: &[Observation]) -> Commen
 
 fn nothing_to_compare(report: &RunReport) -> String {
     let measured = report.cells.iter();
-    let measured = measured.filter(|cell| cell.status == model::CellStatus::Ok);
+    let measured = measured.filter(|cell| cell.is_measured());
     format!(
         "{} of {} cells have figures; nothing is compared.",
         measured.count(),

@@ -1,7 +1,7 @@
 //! Which cells belong in one table, and what is stated once for all of them.
 
 use super::quantity::{self, Scale};
-use crate::model::{AXES, Axes, Axis, Base, CellReport, CellStatus, LoadKind, Peer};
+use crate::model::{AXES, Axes, Axis, Base, CellReport, LoadKind, Peer};
 use crate::plain;
 
 /// Sizes and the wire's rate belong to a load or a peer, so they are in each table's title.
@@ -270,7 +270,7 @@ pub(super) fn values<'a>(group: &Group<'a>, name: &'static str) -> impl Iterator
 /// The cells of a group that have figures.
 pub(super) fn measured<'a>(group: &Group<'a>) -> impl Iterator<Item = &'a CellReport> {
     let cells = group.cells.iter().copied();
-    cells.filter(|cell| cell.status == CellStatus::Ok)
+    cells.filter(|cell| cell.is_measured())
 }
 
 /// The unit for a whole column.

@@ -119,7 +119,7 @@ fn status(status: CellStatus) -> Option<&'static str> {
 /// Why a table has no comparisons though the run has a base path.
 pub(super) fn no_base(group: &Group<'_>, layout: &Layout<'_>) -> Option<Block> {
     let base = layout.base.filter(|_| !group.is_compared())?;
-    let figures = |cell: &&&CellReport| cell.status == CellStatus::Ok;
+    let figures = |cell: &&&CellReport| cell.is_measured();
     let is_base = |cell: &&CellReport| layout.is_base(cell);
     let measured: Vec<&CellReport> = group.cells.iter().filter(figures).copied().collect();
     let others = !measured.iter().all(is_base);
@@ -186,7 +186,7 @@ pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let without: Vec<&CellReport> = report
         .cells
         .iter()
-        .filter(|cell| cell.status != CellStatus::Ok)
+        .filter(|cell| instead(cell).is_some())
         .collect();
     let kind = |cell: &CellReport| (cell.path.clone(), instead(cell).unwrap_or_default());
     let sentences = distinct(without.iter().map(|cell| kind(cell)))
@@ -212,8 +212,7 @@ pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
 pub(super) fn filters(report: &RunReport) -> Option<Block> {
     let with = |wanted: bool| {
         let cells = report.cells.iter();
-        let those =
-            cells.filter(|cell| cell.status == CellStatus::Ok && cell.filter_sees == Some(wanted));
+        let those = cells.filter(|cell| cell.is_measured() && cell.filter_sees == Some(wanted));
         distinct(those.map(|cell| with_peer(&cell.path, cell.peer)))
     };
     let sentence = match (with(true), with(false)) {
@@ -289,7 +288,7 @@ pub(super) fn way(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
     let measured: Vec<&CellReport> = report
         .cells
         .iter()
-        .filter(|cell| cell.status == CellStatus::Ok)
+        .filter(|cell| cell.is_measured())
         .collect();
     let unproved: Vec<&&CellReport> = measured.iter().filter(|cell| !cell.way.proved).collect();
     match (measured.len(), unproved.len()) {

@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Column, Row, Table};
 use super::group::{distinct, with_peer};
-use crate::model::{CellReport, CellStatus, Feature, RunReport};
+use crate::model::{CellReport, Feature, RunReport};
 use crate::plain;
 
 const YES: &str = "yes";
@@ -12,7 +12,7 @@ const HOST: &str = "the host";
 /// A heading and a table, if several paths have figures.
 pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     let cells = report.cells.iter();
-    let known = cells.filter(|cell| cell.status == CellStatus::Ok && cell.offers.is_some());
+    let known = cells.filter(|cell| cell.is_measured() && cell.offers.is_some());
     let rows = distinct(known.map(row));
     if rows.len() < 2 {
         return Vec::new();

@@ -211,9 +211,9 @@ fn grid(
 
 fn field(cell: &CellReport, mark: &str, name: &str, scale: Scale) -> Cell {
     let estimate = match cell.status {
-        CellStatus::Failed => return Cell::lone("failed"),
+        _ if cell.is_measured() => cell.estimates.get(name),
         CellStatus::Unsupported => return Cell::lone("unsupported"),
-        CellStatus::Ok => cell.estimates.get(name),
+        CellStatus::Failed | CellStatus::Ok => return Cell::lone("failed"),
     };
     let verdict = cell.verdicts.get(name);
     let tone = verdict.map_or(Tone::Open, |v| Tone::of(name, v));

@@ -72,7 +72,7 @@ fn render(report: &RunReport) -> String {
         for comment in comments(cell) {
             text.push_str(&format!("# {comment}\n"));
         }
-        if cell.status == CellStatus::Ok {
+        if cell.is_measured() {
             text.push_str(&banner(report, cell));
             let remote = if costs(cell).is_apart { "I" } else { "U" };
             text.push_str(&header(cell.load).replace("{R}", remote));
@@ -93,12 +93,15 @@ fn comments(cell: &CellReport) -> Vec<String> {
         .cause
         .as_deref()
         .map_or_else(|| "no cause recorded".to_owned(), plain::line);
-    match cell.status {
+    let mut comments = match cell.status {
+        CellStatus::Failed if cell.is_measured() => {
+            let failed = units::counted(cell.failed_samples as usize, "sample");
+            vec![format!("{name}: {failed} failed: {why}")]
+        }
         CellStatus::Failed => return vec![format!("{name} failed: {why}")],
         CellStatus::Unsupported => return vec![format!("{name} unsupported: {why}")],
-        CellStatus::Ok => {}
-    }
-    let mut comments = Vec::new();
+        CellStatus::Ok => Vec::new(),
+    };
     if cell.axes.flows > 1 {
         comments.push(format!("sum of {} flows", cell.axes.flows));
     }

@@ -46,11 +46,7 @@ fn render(report: &RunReport) -> String {
         "",
         "1 where every sample has a path proof, else 0",
     );
-    for cell in report
-        .cells
-        .iter()
-        .filter(|cell| cell.status == CellStatus::Ok)
-    {
+    for cell in report.cells.iter().filter(|cell| cell.is_measured()) {
         page.sample("hopyard_way_proved", &labels(cell), truth(cell.way.proved));
     }
     let names: BTreeSet<&String> = report

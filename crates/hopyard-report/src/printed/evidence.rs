@@ -48,13 +48,13 @@ impl Evidence<'_> {
                 .unwrap_or_else(|| "no cause recorded".to_owned())
         };
         match cell.status {
-            CellStatus::Ok if is_in_user_space(cell) => Err(
+            _ if cell.is_measured() && is_in_user_space(cell) => Err(
                 "the openvswitch kernel module is missing, and its userspace datapath does not count"
                     .to_owned(),
             ),
-            CellStatus::Ok => Ok(cell),
+            _ if cell.is_measured() => Ok(cell),
             CellStatus::Unsupported => Err(format!("not on this machine: {}", cause())),
-            CellStatus::Failed => Err(format!("it failed: {}", cause())),
+            CellStatus::Failed | CellStatus::Ok => Err(format!("it failed: {}", cause())),
         }
     }
 

@@ -1,5 +1,7 @@
 use super::{fixture, from, page, text};
-use crate::model::{CellReport, Datapath, DatapathKind, Hook, LoadKind, Peer, WarningCode};
+use crate::model::{
+    CellReport, CellStatus, Datapath, DatapathKind, Hook, LoadKind, Peer, WarningCode,
+};
 
 #[test]
 fn failed_and_unsupported_cells_say_why() {
@@ -183,6 +185,7 @@ fn two_modes_and_unsettled_windows() {
         .insert("retransmits".into(), fixture::estimate(17.3, 0.4));
     report.cells[3].unsettled_samples = 3;
     report.cells[3].failed_samples = 1;
+    report.cells[3].status = CellStatus::Failed;
     report.cells[3].cause = Some("the lab could not be built: device busy".to_owned());
     report.cells[4].way.proved = false;
     report.cells[4].way.problems = vec![

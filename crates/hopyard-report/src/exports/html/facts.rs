@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use crate::group::Layout;
-use crate::model::{CellReport, CellStatus, CpuAccounting, Environment, RunReport};
+use crate::model::{CellReport, CpuAccounting, Environment, RunReport};
 use crate::plain;
 
 /// Devices of a cell that are named.
@@ -85,7 +85,7 @@ fn facts(env: &Environment) -> Vec<(&'static str, String)> {
 /// The devices that counted traffic in each cell.
 pub(super) fn devices(report: &RunReport) -> Markup {
     let layout = Layout::of(&report.cells);
-    let measured = report.cells.iter().filter(|c| c.status == CellStatus::Ok);
+    let measured = report.cells.iter().filter(|c| c.is_measured());
     let measured: Vec<&CellReport> = measured.collect();
     html! {
         @if !measured.is_empty() {

@@ -48,9 +48,11 @@ fn what_was_left_out_failed_or_is_not_there() {
     let mut failed = cell("veth", "1");
     failed.status = CellStatus::Failed;
     failed.cause = Some("the connection was refused".to_owned());
+    failed.estimates.clear();
     let mut unsupported = cell("bridge-nf", "1");
     unsupported.status = CellStatus::Unsupported;
     unsupported.cause = Some("the kernel has no br_netfilter".to_owned());
+    unsupported.estimates.clear();
     let mut no_clock = cell("veth", "2");
     no_clock.estimates.remove("efficiency_bps_per_ghz");
     let mut in_user_space = cell("ovs-internal", "1");
