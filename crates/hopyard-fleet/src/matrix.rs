@@ -213,10 +213,9 @@ impl Matrix {
     /// What hands the cells to Slurm, a line for each kind of machine.
     #[must_use]
     pub fn batches(&self, file: &Path, directory: &Path) -> Vec<String> {
-        let quoted = |path: &Path| {
-            let text = path.display().to_string();
-            shlex::try_quote(&text).map_or_else(|_| text.clone(), Cow::into_owned)
-        };
+        let word =
+            |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), Cow::into_owned);
+        let quoted = |path: &Path| word(&path.display().to_string());
         let cells = self.cells();
         let of_kind = cells.chunk_by(|a, b| a.kind == b.kind);
         let line = |cells: &[MatrixCell]| {
@@ -224,16 +223,15 @@ impl Matrix {
             let constraint = cells[0]
                 .kind
                 .as_ref()
-                .map_or_else(String::new, |kind| format!(" --constraint={kind}"));
+                .map_or_else(String::new, |kind| format!(" --constraint={}", word(kind)));
             let command = format!(
                 "hopyard fleet matrix cell {} -o {}",
                 quoted(file),
                 quoted(directory)
             );
-            let command =
-                shlex::try_quote(&command).map_or_else(|_| command.clone(), Cow::into_owned);
             format!(
-                "sbatch --array={first}-{last} --nodes=1 --exclusive --requeue{constraint} --wrap {command}"
+                "sbatch --array={first}-{last} --nodes=1 --exclusive --requeue{constraint} --wrap {}",
+                word(&command)
             )
         };
         of_kind.map(line).collect()
@@ -280,6 +278,13 @@ mod tests {
         assert_eq!(batches.len(), 2);
         assert!(
             batches[1].contains("--array=8-15 ") && batches[1].contains("--constraint=xeon "),
+            "{batches:?}"
+        );
+        // Slurm combines features by words that a shell reads otherwise.
+        let either = of(&format!("{TEXT}kinds = [\"epyc|xeon\"]")).unwrap();
+        let batches = either.batches(Path::new("matrix.toml"), Path::new("out"));
+        assert!(
+            batches[0].contains(" --constraint='epyc|xeon' "),
             "{batches:?}"
         );
     }

@@ -4,7 +4,7 @@
 //! `run` and `round` from the names. A file is written when all pairs of its round have ended; pairs of that round which a later
 //! session measures go to the next part. The journal says which pairs are kept, so a kill loses none and doubles none.
 //!
-//! Columns are in docs/fleet.md; a change of their names or meaning is another [`SCHEMA`].
+//! Columns are in docs/fleet-data.md; a change of their names or meaning is another [`SCHEMA`].
 
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub(crate) fn write(fleet: &Fleet, to: &Path, samples: &[(usize, Vec<Sample>)]) 
     if let Some(parent) = to.parent() {
         std::fs::create_dir_all(parent).map_err(|e| Error::file("make", parent, e))?;
     }
-    bounded::replace(to, &bytes).map_err(|e| Error::file("write", to, e))
+    bounded::replace_with(to, |out| out.write_all(&bytes)).map_err(|e| Error::file("write", to, e))
 }
 
 /// The same columns in every file of a fleet: each row's pair, then the sample, then a column for each quantity of the plan.

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use nix::fcntl::OFlag;
@@ -58,10 +58,13 @@ pub fn read_named(name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
+/// So many lines are read before somebody asks for them.
+const READ_AHEAD: usize = 16;
+
 /// Lines of at most so many bytes as they come, from a thread of its own; the end of the channel is the end of what is read. Bytes
-/// that are no UTF-8 (somebody's banner) do not end it.
+/// that are no UTF-8 (somebody's banner) do not end it. Whoever sends more than is read waits.
 pub fn lines_as_they_come(from: impl Read + Send + 'static, most: u64) -> Receiver<String> {
-    let (to, lines) = channel();
+    let (to, lines) = sync_channel(READ_AHEAD);
     thread::spawn(move || {
         let mut from = BufReader::new(from);
         loop {

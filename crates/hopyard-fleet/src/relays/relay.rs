@@ -12,7 +12,7 @@ use hopyard_host::bounded::lines_as_they_come;
 use hopyard_lab::Prefix;
 use hopyard_model::plain;
 use hopyard_net::end_with_starter;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::{BEAT, LONGEST_LINE, LOOK, SILENCE, Said, Told, VERSION};
@@ -25,6 +25,8 @@ use crate::samples::Sample;
 
 /// How long a login may take.
 const GREETING: Duration = Duration::from_secs(30);
+/// Messages of a relay that are taken before the next relay is looked at.
+const MOST_AT_ONCE: usize = 1000;
 /// For a relay that was told to end, which ends what it runs and removes its directory.
 const LEAVING: Duration = Duration::from_secs(5);
 
@@ -58,6 +60,10 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
             .map(|(relay, has_come)| {
                 scope.spawn(move || {
                     let joined = relay.joins(plan);
+                    if joined.is_err() {
+                        // It may go on to print, and nobody reads that.
+                        end_all_of(relay.child.id());
+                    }
                     has_come.store(true, Relaxed);
                     while joined.is_ok() && !all_have() && relay.beats().is_ok() {
                         std::thread::sleep(LOOK);
@@ -73,8 +79,7 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
             if !has_come.load(Relaxed) {
                 // It may not read the plan, which then fills the pipe. Its process id is not another's, because nobody has waited
                 // for it.
-                let pid = i32::try_from(pid).map(Pid::from_raw);
-                let _gone = pid.map(|pid| kill(pid, Signal::SIGKILL));
+                end_all_of(pid);
             }
         }
         let mut joined = joining.into_iter().map(|thread| {
@@ -84,6 +89,12 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
         });
         joined.try_for_each(|joined| joined)
     })
+}
+
+/// Ends the command of a relay with all that it started, which is in its process group.
+fn end_all_of(command: u32) {
+    let group = i32::try_from(command).map(Pid::from_raw);
+    let _gone = group.map(|group| killpg(group, Signal::SIGKILL));
 }
 
 impl Relay {
@@ -216,13 +227,16 @@ impl Relay {
     /// What it has said meanwhile; why it is no relay any more, if so.
     pub(super) fn hear(&mut self) -> (Vec<Said>, Option<String>) {
         let mut heard = Vec::new();
-        loop {
+        // One that says more has its turn again, after the others.
+        for _ in 0..MOST_AT_ONCE {
             match self.lines.try_recv() {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(Said::Broken { why }) => return (heard, Some(why)),
                     Ok(said) => {
                         self.heard = Instant::now();
-                        heard.push(said);
+                        if !matches!(said, Said::Beat) {
+                            heard.push(said);
+                        }
                     }
                     Err(e) => return (heard, Some(format!("it said what is no message: {e}"))),
                 },
@@ -249,9 +263,13 @@ impl Drop for Relay {
         self.to = None;
         let told = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && told.elapsed() < LEAVING {
+            // So that it can say its last and go.
+            while self.lines.try_recv().is_ok() && told.elapsed() < LEAVING {}
             std::thread::sleep(LOOK);
         }
-        let _killed = self.child.kill();
+        if matches!(self.child.try_wait(), Ok(None)) {
+            end_all_of(self.child.id());
+        }
         let _waited = self.child.wait();
     }
 }

@@ -25,17 +25,19 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         "text" => text(&fleet, &ranks) + &verdicts_text(&fleet, &ranks, &assessed, margin),
         "json" => pretty(&assessment(&fleet, &ranks, &assessed, margin))?,
         "html" => {
-            let before = args.history.iter().map(|directory| {
+            // All points of a line are the runs' own figures, this fleet's too.
+            let directories = args.history.iter().chain([&args.run]);
+            let all = directories.map(|directory| {
                 let fleet = Fleet::read(directory)?;
                 let ranks = Ranks::of(&fleet);
                 Ok((fleet, ranks))
             });
-            let before = before.collect::<Result<Vec<_>, hopyard_fleet::Error>>()?;
-            let all = before
-                .iter()
-                .filter(|(other, _)| other.started != fleet.started);
-            let all = all.map(|(fleet, ranks)| (fleet, ranks));
-            let history = points(all.chain(std::iter::once((&fleet, &ranks))));
+            let mut all = all.collect::<Result<Vec<_>, hopyard_fleet::Error>>()?;
+            // It may be among the earlier ones too.
+            let last = all.len() - 1;
+            let mut at = 0..;
+            all.retain(|(other, _)| at.next() == Some(last) || other.started != fleet.started);
+            let history = points(all.iter().map(|(fleet, ranks)| (fleet, ranks)));
             page(&Page {
                 fleet: &fleet,
                 ranks: &ranks,
