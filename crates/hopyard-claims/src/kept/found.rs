@@ -37,9 +37,14 @@ pub(super) fn runs(directory: &Path) -> Result<Vec<Run>, Error> {
         file: directory.to_owned(),
         source,
     };
-    let mut runs = Vec::new();
+    let mut below = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
-        let below = entry.map_err(unreadable)?.path();
+        below.push(entry.map_err(unreadable)?.path());
+    }
+    // Names begin with the time: of two runs of a plan the older comes first.
+    below.sort();
+    let mut runs = Vec::new();
+    for below in below {
         if below.join("run.json").exists() {
             runs.push(store::load(&below)?);
         }

@@ -1,9 +1,9 @@
 //! Claims in guests: all of them on another kernel (`--kernel`), or what this machine's kernel lacks (`--guest`).
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{ClaimsArgs, seed};
+use super::{ClaimsArgs, budget, seed};
 use crate::claims::guest::Guest;
 use crate::claims::in_guest;
 use crate::claims::kept::{self, Place};
@@ -55,7 +55,9 @@ pub(super) fn measure_beside(
         ..Guest::default()
     };
     said.add(tried.deeds);
-    for plan in &demand.plans {
+    let (limit, began) = (budget(args, place), Instant::now());
+    for (plans_left, plan) in (1..=demand.plans.len()).rev().zip(&demand.plans) {
+        let plan = &within(limit, began, plans_left, plan);
         let name = &plan.plan.name;
         let directory = place.of_plan_in_guest(name);
         // One that was cut short begins anew: the guest that had it is gone.
@@ -132,6 +134,23 @@ fn kernel(wanted: &str) -> Result<Kernel, Failure> {
     }
 }
 
+/// A plan with its share of what is left of a time, which it has with the plans after it.
+fn within(
+    limit: Option<Duration>,
+    began: Instant,
+    plans_left: usize,
+    plan: &PlanDemand,
+) -> PlanDemand {
+    let mut plan = plan.clone();
+    if let Some(limit) = limit {
+        let left = limit.saturating_sub(began.elapsed());
+        let share = left / u32::try_from(plans_left).unwrap_or(u32::MAX);
+        let own = plan.plan.time_limit;
+        plan.plan.time_limit = Some(own.map_or(share, |own| own.min(share)));
+    }
+    plan
+}
+
 /// Runs each plan in a guest of its own. What is no run is not tried there.
 pub(super) fn measure_all(
     args: &ClaimsArgs,
@@ -141,16 +160,10 @@ pub(super) fn measure_all(
 ) -> Result<bool, Failure> {
     place.leave_out(demand, "only plans are run in a guest of another kernel");
     place.keep()?;
-    let limit = args.time_limit.or(place.asked.time_limit);
+    let limit = budget(args, place);
     let began = Instant::now();
     for (plans_left, plan) in (1..=demand.plans.len()).rev().zip(&demand.plans) {
-        let mut plan = plan.clone();
-        if let Some(limit) = limit {
-            let left = limit.saturating_sub(began.elapsed());
-            let share = left / u32::try_from(plans_left).unwrap_or(u32::MAX);
-            let own = plan.plan.time_limit;
-            plan.plan.time_limit = Some(own.map_or(share, |own| own.min(share)));
-        }
+        let plan = within(limit, began, plans_left, plan);
         let name = plan.plan.name.clone();
         let directory = place.of_plan(&name);
         match run_in_guest(args, place, &plan, host, directory)? {

@@ -80,7 +80,7 @@ pub(super) struct ClaimsArgs {
     /// Show every point that a rule covers, not only the one that decides
     #[arg(long)]
     points: bool,
-    /// Show each claim in one row: what was published, what was measured here, the verdict
+    /// Show each claim in a sentence, or with --format markdown in one row: what was published, what was measured here, the verdict
     #[arg(long, conflicts_with = "points")]
     brief: bool,
     /// How to print it
