@@ -370,8 +370,15 @@ fn port_del_killed_at_any_call() {
             site.furnish(2);
             let points = Trial {
                 prepare: &|site| {
+                    // One prefix is within the other.
                     let add = ["port", "add", NAME, "p2", "--ip", "192.0.2.3"];
-                    site.switch(&add).exits(0);
+                    let prefixes = [
+                        "--ip-prefix",
+                        "2001:db8:1::/64",
+                        "--ip-prefix",
+                        "2001:db8::/32",
+                    ];
+                    site.switch(&[&add[..], &prefixes].concat()).exits(0);
                 },
                 command: &["port", "del", NAME, "p2"],
                 done_already: Some("none of its ports"),

@@ -5,7 +5,7 @@ use std::os::linux::fs::MetadataExt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 
-use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
 use hopyard_net::Link;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
@@ -17,7 +17,7 @@ use crate::shortcut::{
     remove, settings_map, sum_of, test_shortcut,
 };
 use crate::shortcut_files::{COUNTS, GUEST_FILE, GUESTS, LINK, LIVES};
-use crate::state::pinned;
+use crate::state::{pinned, unless_gone};
 use crate::switch::Switch;
 
 /// The control group of a directory, opened.
@@ -239,10 +239,7 @@ impl Switch {
             .map(|(key, _)| key)
             .collect();
         for key in of_slot {
-            match guests.remove(&key) {
-                Ok(()) | Err(MapError::KeyNotFound) => {}
-                Err(error) => return Err(Error::bpf(what)(error)),
-            }
+            unless_gone(guests.remove(&key)).map_err(Error::bpf(what.clone()))?;
         }
         let cpus = aya::util::nr_cpus().map_err(|(file, source)| Error::File {
             what: "read",

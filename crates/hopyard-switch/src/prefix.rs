@@ -22,12 +22,20 @@ pub struct Prefix {
     bits: u8,
 }
 
+/// Bits before an IPv4 address that is written as an IPv6 address.
+const MAPPED: u8 = 96;
+
 impl Prefix {
     /// The prefix that has `bits` bits of `ip`, which has none behind them.
     ///
     /// # Errors
     /// More bits than the address has, or bits set behind them.
     pub fn new(ip: IpAddr, bits: u8) -> Result<Self, NotAPrefix> {
+        // `::ffff:10.0.0.0/104` is another way to write `10.0.0.0/8`.
+        let (ip, bits) = match ip.to_canonical() {
+            IpAddr::V4(mapped) if ip.is_ipv6() && bits >= MAPPED => (mapped.into(), bits - MAPPED),
+            _ => (ip, bits),
+        };
         let all = if ip.is_ipv4() { 32 } else { 128 };
         if bits > all {
             return Err(NotAPrefix(format!(
@@ -53,7 +61,7 @@ impl Prefix {
     /// Its length, as that of an IPv6 prefix: IPv4 addresses are kept as `::ffff:a.b.c.d`.
     pub(crate) fn mapped_bits(self) -> u8 {
         if self.ip.is_ipv4() {
-            96 + self.bits
+            MAPPED + self.bits
         } else {
             self.bits
         }
@@ -61,8 +69,8 @@ impl Prefix {
 
     /// The inverse of [`Prefix::mapped_bits`].
     pub(crate) fn from_mapped(ip: IpAddr, mapped_bits: u64) -> Self {
-        let base = if ip.is_ipv4() { 96 } else { 0 };
-        let bits = u8::try_from(mapped_bits.saturating_sub(base)).unwrap_or(u8::MAX);
+        let base = if ip.is_ipv4() { MAPPED } else { 0 };
+        let bits = u8::try_from(mapped_bits.saturating_sub(base.into())).unwrap_or(u8::MAX);
         Self { ip, bits }
     }
 }
@@ -133,6 +141,13 @@ mod tests {
             assert_eq!(prefix.to_string(), text);
             let bits = u64::from(prefix.mapped_bits());
             assert_eq!(Prefix::from_mapped(prefix.ip(), bits), prefix);
+        }
+        for (mapped, plain) in [
+            ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+            ("::ffff:0.0.0.0/96", "0.0.0.0/0"),
+            ("::ffff:192.0.2.1/128", "192.0.2.1/32"),
+        ] {
+            assert_eq!(mapped.parse::<Prefix>().unwrap().to_string(), plain);
         }
         for wrong in [
             "",

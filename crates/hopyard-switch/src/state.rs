@@ -57,6 +57,22 @@ pub(crate) struct State {
     uplink_name: Array<MapData, [u8; 16]>,
 }
 
+/// What is gone already need not be removed: the kernel takes devices away by itself, and whoever was before may have been interrupted.
+/// aya names that of `remove` by the system call's error alone.
+pub(crate) fn unless_gone(
+    removed: std::result::Result<(), MapError>,
+) -> std::result::Result<(), MapError> {
+    match removed {
+        Err(MapError::SyscallError(call))
+            if call.io_error.raw_os_error() == Some(nix::libc::ENOENT) =>
+        {
+            Ok(())
+        }
+        Err(MapError::KeyNotFound) => Ok(()),
+        removed => removed,
+    }
+}
+
 /// The bits of the slot are compared before those of the address, whose number the holding says.
 fn prefix_key(slot: u32, holding: &Holding) -> Key<PrefixKey> {
     let bits = u32::try_from(holding.prefix).unwrap_or(u32::MAX);
@@ -225,11 +241,8 @@ impl State {
 
     /// The port of a slot is whole no longer.
     pub(crate) fn untie(&mut self, slot: u32) -> Result<()> {
-        if self.is_tied(slot)? {
-            let what = format!("remove the device of port record {slot}");
-            self.devices.remove(&slot).map_err(Error::bpf(what))?;
-        }
-        Ok(())
+        let what = format!("remove the device of port record {slot}");
+        unless_gone(self.devices.remove(&slot)).map_err(Error::bpf(what))
     }
 
     /// Is the port of a slot whole? Not while it is made or removed, and not once its device is gone or in
@@ -261,7 +274,7 @@ impl State {
         let removed = if ifindex < LOW_DEVICES {
             self.slots_low.set(ifindex, 0, 0)
         } else {
-            self.slots.remove(&ifindex)
+            unless_gone(self.slots.remove(&ifindex))
         };
         removed.map_err(Error::bpf(format!("remove the slot of device {ifindex}")))
     }
@@ -309,10 +322,9 @@ impl State {
         } = holding;
         match holding.kind {
             HOLDS_PREFIX => {
-                let key = prefix_key(slot, &holding);
-                if self.prefixes.get(&key, 0).is_ok() {
-                    self.prefixes.remove(&key).map_err(of_slot("prefixes"))?;
-                }
+                // To look for it would find a shorter one too, which it is within.
+                let removed = self.prefixes.remove(&prefix_key(slot, &holding));
+                unless_gone(removed).map_err(of_slot("prefixes"))?;
             }
             // What was refused in the end is another port's still.
             HOLDS_ADDRESS => {
@@ -335,7 +347,7 @@ impl State {
             }
         }
         let key = HoldingKey { slot, number };
-        self.holdings.remove(&key).map_err(of_slot("holdings"))
+        unless_gone(self.holdings.remove(&key)).map_err(of_slot("holdings"))
     }
 
     /// Lets a slot use the prefix of a holding.

@@ -2,11 +2,12 @@
 
 use hopyard_net::Handle;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::here::{Here, device_name};
 use crate::hook::{Hook, Hooks, port_link, uplink_link};
 use crate::layout::{Config, SWITCH_UPGRADING};
 use crate::programs;
+use crate::running::ours_at;
 use crate::switch::{Switch, UPLINK, attached};
 
 impl Switch {
@@ -65,13 +66,21 @@ impl Switch {
         Ok(())
     }
 
-    /// From within the namespace.
+    /// From within the namespace. What somebody detached stays so, which `show` tells; a device may go at any time.
     fn replace_classifiers(&self, config: &Config) -> Result<()> {
         let here = Handle::here()?;
         let attached = attached(&self.state, config)?.into_iter();
         for one in attached.filter(|one| one.hooks == Hooks::Clsact) {
-            if let Some(device) = device_name(one.device) {
-                programs::replace_classifier(&self.directory, &here, one.hook, &device)?;
+            let Some(device) = device_name(one.device) else {
+                continue;
+            };
+            let replaced = ours_at(&here, &device, one.hook).and_then(|ours| match ours[..] {
+                [] => Ok(()),
+                _ => programs::replace_classifier(&self.directory, &here, one.hook, &device),
+            });
+            match replaced {
+                Err(Error::Net(hopyard_net::Error::Missing { .. })) => {}
+                replaced => replaced?,
             }
         }
         Ok(())

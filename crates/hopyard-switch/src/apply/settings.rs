@@ -1,6 +1,7 @@
 //! The settings of a port: one entry for each, with all that reading, comparing, writing and changing it takes.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use super::PortSpec;
@@ -45,7 +46,11 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "ip",
-        read: |port, value| texts(value).map(|ips| port.ips = ips),
+        read: |port, value| {
+            let ips: Vec<IpAddr> = texts(value)?;
+            port.ips = ips.iter().map(IpAddr::to_canonical).collect();
+            Ok(())
+        },
         text: |port| list(&port.ips),
         change: None,
     },

@@ -154,14 +154,30 @@ fn a_device_is_in_one_switch_whatever_its_hooks() {
 
 #[test]
 fn somebody_who_detaches_a_classifier_is_told_on() {
-    let site = Site::with_classifiers("torn", 1);
-    site.connect(false, |_, _| {});
-    site.hub.remove_clsact(&port(0)).unwrap();
-    let warnings = site.show().warnings;
-    assert!(
-        warnings.len() == 1 && warnings[0].contains("does not run at `p0` any more"),
-        "{warnings:?}"
-    );
+    for site in [Site::with_classifiers("torn", 2), Site::new("torn2", 2)] {
+        site.connect(false, |_, port| port.classifier = true);
+        site.hub.remove_clsact(&port(0)).unwrap();
+        let is_told = || {
+            let warnings = site.show().warnings;
+            let words = "does not run at `p0` any more";
+            assert!(
+                warnings.len() == 1 && warnings[0].contains(words),
+                "{warnings:?}"
+            );
+        };
+        is_told();
+        // An upgrade puts nothing in its place, and passes it by.
+        let upgraded = site.hub.ns().run(|| Switch::open(site.name())?.upgrade());
+        upgraded.unwrap().unwrap();
+        is_told();
+        assert_eq!(at(&site.hub, &port(1)).0, ["hopyard_port_in"]);
+        let removed = site
+            .hub
+            .ns()
+            .run(|| Switch::open(site.name())?.remove_port(&port(0)));
+        removed.unwrap().unwrap();
+        assert_eq!(site.show().warnings, [""; 0]);
+    }
 }
 
 #[test]
