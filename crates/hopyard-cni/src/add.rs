@@ -19,9 +19,6 @@ use crate::outcome::{Addresses, Interface, document};
 use crate::record::{Attachment, Entry, Record};
 use crate::switch::{self, Found};
 
-/// The IPAM plugin that asks on the wire: the container has to be connected before.
-const ASKS_ON_THE_WIRE: &str = "dhcp";
-
 /// Everything that is known before anything is made.
 struct Plan<'a> {
     call: &'a Call,
@@ -111,7 +108,7 @@ impl Plan<'_> {
 
     fn make(&self, record: &mut Record) -> Result<Value> {
         let (link, addresses) = match &self.ipam {
-            Some(ipam) if ipam.kind.name == ASKS_ON_THE_WIRE => self.connect_and_ask(record)?,
+            Some(ipam) if ipam.kind.asks_on_the_wire() => self.connect_and_ask(record)?,
             Some(ipam) if !ipam.kind.in_process => self.connect_while_asking(record)?,
             _ => self.connect_with(self.addresses(record)?)?,
         };
@@ -161,11 +158,7 @@ impl Plan<'_> {
             (Ok(self.addresses(record)?), connect())
         };
         let (addresses, link) = (given?, link?);
-        if is_held {
-            let ips = addresses.all();
-            switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
-            self.welcome(&ips)?;
-        }
+        self.hold(is_held, &addresses)?;
         Ok((link, addresses))
     }
 
@@ -184,19 +177,25 @@ impl Plan<'_> {
         Ok(link)
     }
 
-    /// Makes device and port, and has the IPAM plugin ask through them. Then the port is made again, with the addresses.
+    /// Makes device and port, has the IPAM plugin ask through them, and gives the port its addresses. A port that is held to addresses
+    /// may ask for one before it has any.
     fn connect_and_ask(&self, record: &Record) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let link = self.make_device()?;
-        container::prepare(&self.inside, &self.call.ifname, is_held)?;
-        self.add_port(&[], false)?;
+        let link = self.connect(&[], is_held)?;
         self.inside.set_up(&self.call.ifname)?;
         let addresses = self.addresses(record)?;
-        if is_held {
-            switch::remove_port(&self.conf.switch.name, &self.device)?;
-            self.add_port(&addresses.all(), true)?;
-        }
+        self.hold(is_held, &addresses)?;
         Ok((link, addresses))
+    }
+
+    /// Holds a port that has none yet to its addresses.
+    fn hold(&self, is_held: bool, addresses: &Addresses) -> Result<()> {
+        if is_held {
+            let ips = addresses.all();
+            switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
+            self.welcome(&ips)?;
+        }
+        Ok(())
     }
 
     /// What the caller or the IPAM plugin gives.

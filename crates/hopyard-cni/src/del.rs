@@ -120,6 +120,11 @@ impl Leaving {
         }
     }
 
+    /// Does the IPAM plugin give the address back over the network, through the port?
+    fn says_so_on_the_wire(&self) -> bool {
+        self.ipam.as_ref().is_some_and(Kind::asks_on_the_wire)
+    }
+
     /// Has the IPAM plugin take back what it gave.
     fn give_back(&self, record: Option<&Record>) -> Result<()> {
         let Some(kind) = &self.ipam else {
@@ -137,11 +142,18 @@ impl Leaving {
 /// Takes away port, addresses, device and, after its last port, the switch. Goes on after errors, and gives all of them.
 pub(crate) fn detach(here: &Handle, leaving: &Leaving, record: Option<&Record>) -> Vec<Error> {
     let mut problems = Vec::new();
+    let first = leaving.says_so_on_the_wire();
+    if first {
+        problems.extend(leaving.give_back(record).err());
+    }
     // Before the device, whose number the kernel may give to another one, and before the addresses, which then may.
     let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
     problems.extend(released.err());
     let (given_back, deleted) = thread::scope(|scope| {
-        let given_back = scope.spawn(|| leaving.give_back(record));
+        let given_back = scope.spawn(|| match first {
+            true => Ok(()),
+            false => leaving.give_back(record),
+        });
         let deleted = delete_device(here, &leaving.device);
         let given_back = given_back.join();
         (
@@ -165,7 +177,10 @@ fn delete_device(here: &Handle, device: &str) -> Result<()> {
 /// Takes away several, with one wait for the kernel. Gives the errors of each.
 pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<Vec<Error>> {
     let mut problems: Vec<Vec<Error>> = leaving.iter().map(|_| Vec::new()).collect();
-    for ((leaving, _), problems) in leaving.iter().zip(&mut problems) {
+    for ((leaving, record), problems) in leaving.iter().zip(&mut problems) {
+        if leaving.says_so_on_the_wire() {
+            problems.extend(leaving.give_back(Some(record)).err());
+        }
         let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
         problems.extend(released.err());
     }
@@ -174,7 +189,9 @@ pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<V
         let give_back = || {
             let mut done = Vec::new();
             while let Some((leaving, record)) = leaving.get(next.fetch_add(1, Ordering::Relaxed)) {
-                done.push((leaving.device.as_str(), leaving.give_back(Some(record))));
+                if !leaving.says_so_on_the_wire() {
+                    done.push((leaving.device.as_str(), leaving.give_back(Some(record))));
+                }
             }
             done
         };

@@ -19,6 +19,8 @@ use crate::values::{flag, invalid, parse, text};
 const HOST_LOCAL: &str = "host-local";
 /// The key that asks for that.
 const IN_PROCESS: &str = "ipamInProcess";
+/// The plugin that asks over the network: the container has to be connected before, and until it has given its address back.
+const ASKS_ON_THE_WIRE: &str = "dhcp";
 
 /// Which IPAM plugin a configuration names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,10 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
+    pub(crate) fn asks_on_the_wire(&self) -> bool {
+        self.name == ASKS_ON_THE_WIRE
+    }
+
     /// `None`: there is none.
     pub(crate) fn of(conf: &Value) -> Result<Option<Self>> {
         let name = name(&conf["ipam"])?;

@@ -57,7 +57,11 @@ pub(crate) fn look(here: &Handle, conf: &Conf, document: &serde_json::Value) -> 
             .as_ref()
             .and_then(|glance| glance.uplink_name.as_ref())
         {
-            Some(device) => Some(here.link(device)?),
+            // Of one that is gone the advice is below.
+            Some(device) => match here.link(device) {
+                Err(NetError::Missing { .. }) => None,
+                link => Some(link?),
+            },
             None => None,
         },
     };
@@ -166,11 +170,6 @@ fn with_advice(error: SwitchError, conf: &Conf) -> Error {
             &format!(": name that with `switch` instead of making another one on {master}");
     }
     error
-}
-
-/// Takes a port off the switch whose device stays.
-pub(crate) fn remove_port(switch: &str, device: &str) -> Result<()> {
-    Ok(Switch::open(switch)?.remove_port(device)?)
 }
 
 /// Takes devices that are about to be removed off the switch; a switch that is gone has none.
