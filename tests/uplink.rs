@@ -21,6 +21,9 @@ const BOOT: [&str; 2] = [
     "22222222-2222-4222-8222-222222222222",
 ];
 
+/// What udev calls the card of the first machine besides.
+const ALTNAME: &str = "enp9s9";
+
 /// Two machines with a management link each (`mgmt0`, which nobody may touch) and a cable between their cards `eth0`.
 struct Site {
     here: NetNs,
@@ -49,8 +52,12 @@ impl Site {
                  ip addr add 10.9.0.1/24 dev eth0; ip -6 addr add fd00::1/64 dev eth0 nodad
                  ip addr add 10.8.0.1/24 dev mgmt0; ip link set mgmt0 up; ip link set eth0 up
                  ip route add 10.77.0.0/16 via 10.9.0.2 metric 50; ip route add 10.78.0.0/16 dev eth0
+                 ip link property add dev eth0 altname {ALTNAME}
+                 # As a network manager does: it makes the route to the subnet in the kernel's place.
+                 ip addr add 10.9.1.1/24 dev eth0 noprefixroute
+                 ip route add 10.9.1.0/24 dev eth0 proto kernel scope link src 10.9.1.1 metric 100
                  echo 1 > /proc/sys/net/ipv4/conf/eth0/accept_local
-                 ethtool -K eth0 gro on tso off 2>/dev/null || true"
+                 ethtool -K eth0 gro on tso off tx-tcp6-segmentation on 2>/dev/null || true"
             ),
         );
         site.at(
@@ -103,9 +110,10 @@ impl Site {
     fn command(&self, words: &[&str]) -> Command {
         let far = format!("sh {}", self.machine(&self.there, 1));
         let out = self.room.name("run");
-        let mut all = vec![
-            "run", "--uplink", "eth0", "--far", &far, "--json", "--out", &out,
-        ];
+        let mut all = vec!["run", "--far", &far, "--json", "--out", &out];
+        if !words.contains(&"--uplink") {
+            all.extend(["--uplink", "eth0"]);
+        }
         all.extend(words);
         let mut command = Command::new("nsenter");
         command
@@ -220,7 +228,8 @@ fn plans_of_reports_run_on_two_machines_and_stand_beside_their_figures() {
             // The far end brings it up, and down again.
             site.at(&site.there, "ip link set eth0 down");
             let before = [site.state(&site.here), site.state(&site.there)];
-            let said = site.run(&[&[plan], &BRIEF[..]].concat());
+            let named = [plan, "--uplink", ALTNAME, "--far-uplink", "eth0"];
+            let said = site.run(&[&named[..], &BRIEF].concat());
             said.says(&["the cable takes the place of the plan's wire: rate=1gbit and wire_pause=2ms left out"]);
             let report = said.json();
             let cells = report["cells"].as_array().unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{DeviceConfig, Handle, NetNs, Offload, OffloadState as Active};
+use hopyard_net::{DeviceConfig, Handle, NetNs};
 use serde::{Deserialize, Serialize};
 
 use super::daemon::Home;
@@ -54,7 +54,7 @@ struct Record {
     addresses: Vec<Vec<u8>>,
     routes: Vec<Vec<u8>>,
     sysctls: BTreeMap<String, String>,
-    /// Offload flags that can be changed, by their names.
+    /// Single features of offloads that can be changed, by the kernel's names.
     offloads: BTreeMap<String, bool>,
 }
 
@@ -62,19 +62,11 @@ struct Record {
 /// once both ends are up ([`wait_for_carrier`]).
 pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32) -> Result<Card> {
     let home = Handle::here()?;
+    // By another name of a device the kernel finds it, and it cannot be called so.
+    let card = &*home.link(card)?.name;
     check(&home, card)?;
     check_is_back(&home, card)?;
     let config = home.device_config(card)?;
-    let states = home.offloads(card)?;
-    let offloads = Offload::ALL.into_iter().filter_map(|flag| {
-        let on = match states.get(flag) {
-            Active::On => true,
-            Active::Off => false,
-            // It cannot be changed, or is not one state that could be put back.
-            Active::Fixed(_) | Active::Mixed => return None,
-        };
-        Some((flag.name().to_owned(), on))
-    });
     let record = Record {
         what: format!(
             "`{card}` is `{within}` of a lab of hopyard; `hopyard clean` puts it back when that lab has ended"
@@ -87,7 +79,7 @@ pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32
         addresses: config.addresses,
         routes: config.routes,
         sysctls: config.sysctls,
-        offloads: offloads.collect(),
+        offloads: home.offload_features(card)?,
     };
     let name = lab.to_string();
     let directory = HOME.make(&name)?;
@@ -251,12 +243,8 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
         bring_home(&record, &lab, &home)?;
     }
     let mut problems = Vec::new();
-    for flag in Offload::ALL {
-        if let Some(on) = record.offloads.get(flag.name()) {
-            let set = home.set_offload(&record.card, flag, *on);
-            problems.extend(set.err().map(|error| crate::chain(&error)));
-        }
-    }
+    let restored = home.restore_offload_features(&record.card, &record.offloads);
+    problems.extend(restored.err().map(|error| crate::chain(&error)));
     let config = DeviceConfig {
         mtu: record.mtu,
         is_up: record.is_up,

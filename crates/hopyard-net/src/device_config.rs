@@ -19,8 +19,14 @@ const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 /// Attributes that a dump has and a request must not: when the kernel last used a route.
 const RTA_CACHEINFO: u16 = 12;
-/// Made by the kernel itself, with an address (`RTPROT_KERNEL`).
+/// Made by the kernel itself, with an address (`RTPROT_KERNEL`), or by a network manager that keeps the kernel from it.
 const BY_KERNEL: u8 = 2;
+/// `RT_TABLE_LOCAL`: an address brings those of this table back by itself.
+const LOCAL: u8 = 255;
+/// `RTN_UNICAST`.
+const UNICAST: u8 = 1;
+/// Learned of a destination, such as its MTU (`RTM_F_CLONED`); it ends by itself.
+const CLONED: u32 = 0x200;
 /// Below /proc/sys/net, a directory for each device.
 const PLACES: [&str; 4] = ["ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"];
 
@@ -33,7 +39,7 @@ pub struct DeviceConfig {
     pub is_up: bool,
     /// Its addresses, as messages of the kernel (`struct ifaddrmsg` and attributes).
     pub addresses: Vec<Vec<u8>>,
-    /// Routes by it that somebody made, likewise (`struct rtmsg`).
+    /// Routes by it, likewise (`struct rtmsg`), without those that the kernel makes in any case.
     pub routes: Vec<Vec<u8>>,
     /// Its sysctls by their keys below /proc/sys.
     pub sysctls: BTreeMap<String, String>,
@@ -73,7 +79,7 @@ impl Handle {
         let mut routes = self.dump("list the routes of a device", &ask)?;
         routes.retain(|m| {
             let by = attribute(m, RTMSG, RTA_OIF).and_then(|value| u32_at(value, 0));
-            by == Some(link.index) && m.get(5) != Some(&BY_KERNEL)
+            by == Some(link.index) && is_of_user(m)
         });
         let key_of = |place: &str| format!("net/{place}/{name}");
         let sysctls = self.ns().run(|| {
@@ -152,6 +158,14 @@ impl Handle {
     }
 }
 
+/// Is a route somebody's own? That to a subnet is, even if it looks like the kernel's: with `noprefixroute` the kernel makes none.
+fn is_of_user(route: &[u8]) -> bool {
+    let [table, protocol, kind] = [4, 5, 7].map(|at| route.get(at).copied());
+    let is_learned = u32_at(route, 8).is_some_and(|flags| flags & CLONED != 0);
+    let is_kernels = protocol == Some(BY_KERNEL) && (table == Some(LOCAL) || kind != Some(UNICAST));
+    !is_learned && !is_kernels
+}
+
 fn with_index_at(message: &[u8], at: usize, index: u32) -> Vec<u8> {
     let mut bytes = message.to_vec();
     if let Some(place) = bytes.get_mut(at..at + 4) {
@@ -201,6 +215,19 @@ fn settings(directory: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_subnet_is_told_from_what_the_kernel_makes_or_learns() {
+        let route = |table, protocol, kind, flags: u32| {
+            let mut route = vec![2, 24, 0, 0, table, protocol, 0, kind];
+            route.extend(flags.to_ne_bytes());
+            is_of_user(&route)
+        };
+        assert!(route(254, BY_KERNEL, UNICAST, 0), "of a subnet");
+        assert!(route(254, 3, UNICAST, 16) && route(254, 4, 6, 0));
+        assert!(!route(LOCAL, BY_KERNEL, 2, 0) && !route(LOCAL, BY_KERNEL, 3, 0));
+        assert!(!route(254, 0, UNICAST, CLONED));
+    }
 
     #[test]
     fn a_route_gets_another_index_and_loses_what_the_kernel_says_of_it() {

@@ -1,5 +1,6 @@
 //! Offloads: groups of device features that people switch together.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::{Error, Result};
@@ -153,9 +154,51 @@ impl Handle {
         Ok(state(offload, &self.features(&what, name)?))
     }
 
+    /// The single features of all offloads that can be changed, by the names that the kernel has for them: whether each is in effect.
+    ///
+    /// # Errors
+    /// As [`Handle::offloads`].
+    pub fn offload_features(&self, name: &str) -> Result<BTreeMap<String, bool>> {
+        let features = self.features(&format!("read the offloads of `{name}`"), name)?;
+        let of_offloads = features.iter().filter(|feature| is_switched(feature));
+        let states = of_offloads.map(|feature| (feature.name.to_owned(), feature.active));
+        Ok(states.collect())
+    }
+
+    /// Puts single features back as [`Handle::offload_features`] gave them. Names that the device has not are passed over.
+    ///
+    /// # Errors
+    /// As [`Handle::set_offload`].
+    pub fn restore_offload_features(
+        &self,
+        name: &str,
+        wanted: &BTreeMap<String, bool>,
+    ) -> Result<()> {
+        let what = format!("put the offloads of `{name}` back");
+        // What needs another one is switched on with it, and off without it.
+        for on in [true, false] {
+            let features = self.features(&what, name)?;
+            let differs = |feature: &&Feature| {
+                let here = wanted.get(feature.name);
+                is_switched(feature) && here == Some(&on) && feature.active != on
+            };
+            let bits: Vec<usize> = features.iter().filter(differs).map(|f| f.bit).collect();
+            if !bits.is_empty() {
+                ethtool::set(self.ioctl_socket(), name, &bits, on)
+                    .map_err(|error| explain(&what, name, error))?;
+            }
+        }
+        Ok(())
+    }
+
     fn features(&self, what: &str, name: &str) -> Result<Vec<Feature>> {
         ethtool::features(self.ioctl_socket(), name).map_err(|error| explain(what, name, error))
     }
+}
+
+fn is_switched(feature: &Feature) -> bool {
+    let is_covered = |offload: Offload| offload.covers(feature.name);
+    feature.changeable && Offload::ALL.into_iter().any(is_covered)
 }
 
 fn explain(what: &str, name: &str, error: std::io::Error) -> Error {
