@@ -241,7 +241,16 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub(crate) fn idle_ports(&mut self, in_use: usize) -> Result<Vec<String>> {
-        let wanted = self.axes.ports.map_or(0, |ports| ports as usize);
+        let wanted = self.axes.ports.map_or(in_use, |ports| ports as usize);
+        if wanted < in_use {
+            let why = format!("{in_use} ports are in use; set `ports` to {in_use} or more");
+            return Err(Error::refused(
+                "the switch",
+                "ports",
+                wanted.to_string(),
+                why,
+            ));
+        }
         let names = (in_use..wanted).map(|n| format!("idle{n}"));
         let names: Vec<String> = names.collect();
         for name in &names {

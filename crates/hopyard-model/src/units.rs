@@ -39,6 +39,16 @@ fn split(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then(|| (number, text[end..].trim()))
 }
 
+/// A count: digits alone.
+///
+/// # Errors
+/// Anything else.
+pub fn parse_count(text: &str) -> Result<u32, NotAQuantity> {
+    let digits = Some(text.trim()).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let count = digits.and_then(|digits| digits.parse().ok());
+    count.ok_or_else(|| not(text, "a number", "digits as in 1, 64 or 10000"))
+}
+
 /// Bytes: `64`, `16KiB`, `16K`, `1MiB`, `1500B`. Binary prefixes only, as netperf and iperf read them.
 ///
 /// # Errors
@@ -271,6 +281,15 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn counts_have_no_unit() {
+        assert_eq!(parse_count(" 10000 "), Ok(10_000));
+        for bad in ["", "10k", "5B", "-1", "1.5", "4294967296"] {
+            let why = parse_count(bad).unwrap_err().to_string();
+            assert!(why.contains("is not a number: write digits"), "{why}");
+        }
+    }
 
     #[test]
     fn sizes_are_binary() {

@@ -1,7 +1,7 @@
 //! Has kernel threads poll every device that has NAPI.
 
 use super::{OnLab, need_no_guests};
-use crate::model::{Napi, OffloadFlag, Switch};
+use crate::model::Napi;
 use crate::{Builder, Error, Result};
 
 const AXIS: &str = "napi";
@@ -18,7 +18,6 @@ impl OnLab for Threads {
             return Ok(());
         }
         need_no_guests(lab, AXIS, THREADED, "is polled by the guest")?;
-        let has_tso = lab.axes().offload_named(OffloadFlag::Tso) != Some(Switch::Off);
         let (mut threaded, mut idle) = (0, 0);
         for (role, device) in lab.devices() {
             let Some(handle) = lab.handle(role) else {
@@ -37,6 +36,7 @@ impl OnLab for Threads {
                 ));
             }
             threaded += 1;
+            let has_tso = handle.offloads(device)?.tso.is_on() != Some(false);
             if has_tso && handle.link(device)?.kind.as_deref() == Some("veth") {
                 idle += 1;
             }

@@ -50,6 +50,8 @@ pub struct Path {
     pub crosses_cable: bool,
     /// The sockets of its two ends. Without devices they are no TCP and UDP.
     pub sockets: Sockets,
+    /// Loads that it cannot carry though its sockets could: each with why, and what to choose.
+    pub(super) refused_loads: &'static [(LoadKind, &'static str)],
     /// Which echo requests (ICMP) of an IP version are answered.
     pub echo: fn(Family) -> Echo,
     /// Is it left out of "all", since it takes so much longer than others or is a question of its own?
@@ -100,6 +102,7 @@ impl Path {
             unprivileged: None,
             crosses_cable: false,
             sockets: Sockets::Internet,
+            refused_loads: &[],
             echo: |_| Echo::BothWays,
             by_name_only: false,
             is_built: true,
@@ -192,7 +195,11 @@ impl Path {
     /// # Errors
     /// They cannot; the error says which loads they can.
     pub fn check_load(&self, load: LoadKind) -> Result<()> {
-        let carried = self.sockets.carry(load);
+        let mut refused = self.refused_loads.iter();
+        let carried = match refused.find(|(refused, _)| *refused == load) {
+            Some((_, why)) => Err((*why).to_owned()),
+            None => self.sockets.carry(load),
+        };
         carried.map_err(|why| Error::NotCarried {
             path: self.name,
             why,

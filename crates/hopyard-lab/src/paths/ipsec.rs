@@ -5,7 +5,7 @@ use hopyard_net::EspMode;
 use super::{Build, Need, Path};
 use crate::builder::ETH;
 use crate::encrypted::End;
-use crate::model::{Hop, Peer};
+use crate::model::{Hop, LoadKind, Peer};
 use crate::topology::{host, role};
 use crate::{Builder, Error, Result, Subnet, Topology};
 
@@ -37,6 +37,11 @@ const fn path(build: Build) -> Path {
         peers: &[Peer::Local],
         needs: &[Need::VETH, Need::ESP],
         mtu_owner: "the pair; TCP takes the room for the headers off",
+        refused_loads: &[(
+            LoadKind::UdpGso,
+            "does not carry load `udp_gso`: the kernel cuts no datagram that IPsec encrypts afterwards (`udp_send_skb`); choose load \
+             `udp_stream`",
+        )],
         ..Path::new(build)
     }
 }

@@ -75,14 +75,23 @@ pub(super) fn choice<T: Copy>(
     })
 }
 
-/// A number or size within bounds.
-pub(super) fn bounded(
+/// A count within bounds.
+pub(super) fn count(axis: &'static str, text: &str, low: u32, high: u32) -> Result<u32, AxisError> {
+    bounded(axis, text, units::parse_count(text)?, low, high)
+}
+
+/// A size within bounds, bytes.
+pub(super) fn size(axis: &'static str, text: &str, low: u32, high: u32) -> Result<u32, AxisError> {
+    bounded(axis, text, units::parse_bytes(text)?, low, high)
+}
+
+fn bounded(
     axis: &'static str,
     text: &str,
+    value: u32,
     low: u32,
     high: u32,
 ) -> Result<u32, AxisError> {
-    let value = units::parse_bytes(text)?;
     if (low..=high).contains(&value) {
         Ok(value)
     } else {
@@ -128,11 +137,11 @@ macro_rules! one_of {
 }
 pub(super) use one_of;
 
-/// `parse` and `print` of an axis of numbers within bounds; `$shown` prints them.
+/// `parse` and `print` of an axis of numbers within bounds, by two functions.
 macro_rules! within {
-    ($low:expr, $high:expr, $shown:ident) => {
+    ($low:expr, $high:expr, $read:ident, $shown:ident) => {
         fn parse(text: &str) -> Result<Self::Value, $crate::axes::axis::AxisError> {
-            $crate::axes::axis::bounded(Self::NAME, text, $low, $high).map(Some)
+            $crate::axes::axis::$read(Self::NAME, text, $low, $high).map(Some)
         }
 
         fn print(value: &Self::Value) -> Option<String> {
@@ -145,7 +154,7 @@ pub(super) use within;
 /// `parse` and `print` of an axis that is a count.
 macro_rules! number {
     ($low:expr, $high:expr) => {
-        $crate::axes::axis::within!($low, $high, shown);
+        $crate::axes::axis::within!($low, $high, count, shown);
     };
 }
 pub(super) use number;
@@ -153,7 +162,7 @@ pub(super) use number;
 /// `parse` and `print` of an axis that is a size in bytes.
 macro_rules! bytes {
     ($low:expr, $high:expr) => {
-        $crate::axes::axis::within!($low, $high, shown_bytes);
+        $crate::axes::axis::within!($low, $high, size, shown_bytes);
     };
 }
 pub(super) use bytes;

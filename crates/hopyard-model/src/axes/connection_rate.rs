@@ -1,6 +1,6 @@
 //! How many connections are opened.
 
-use super::axis::{AxisError, Decides, Descriptor, bounded};
+use super::axis::{AxisError, Decides, Descriptor, count};
 use crate::{LoadKind, Peer};
 
 /// Most open connections of a flow. Connections due beyond that wait, and their latency counts from when they were due.
@@ -18,7 +18,7 @@ impl Descriptor for ConnectionRate {
     const DECIDES: Decides = Decides::Traffic;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 20, 1_000_000)?))
+        Ok(Some(count(Self::NAME, text, 20, 1_000_000)?))
     }
 
     fn print(value: &Self::Value) -> Option<String> {

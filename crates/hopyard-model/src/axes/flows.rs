@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, one_of, optional_text, shown_as};
+use super::axis::{AxisError, Decides, Descriptor, count, one_of, optional_text, shown_as};
 use crate::Start as Beginning;
 
 /// Most flows of a load.
@@ -37,7 +37,7 @@ impl Descriptor for Flows {
     const COUNTS: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        bounded(Self::NAME, text, 1, MOST_FLOWS)
+        count(Self::NAME, text, 1, MOST_FLOWS)
     }
 
     fn print(value: &Self::Value) -> Option<String> {

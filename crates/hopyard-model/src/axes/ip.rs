@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, bounded, choice, shown_as};
+use super::axis::{AxisError, Decides, Descriptor, choice, shown_as, size};
 
 /// The IP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +54,7 @@ impl Descriptor for Mtu {
     const OF_DEVICES: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        bounded(Self::NAME, text, 1280, 65535)
+        size(Self::NAME, text, 1280, 65535)
     }
 
     fn print(value: &Self::Value) -> Option<String> {

@@ -1,6 +1,6 @@
 //! How many requests of a flow are in flight.
 
-use super::axis::{AxisError, Decides, Descriptor, bounded};
+use super::axis::{AxisError, Decides, Descriptor, count};
 use crate::{LoadKind, Peer};
 
 /// Most requests of a flow in flight: as many as one byte can number.
@@ -19,7 +19,7 @@ impl Descriptor for Outstanding {
     const COUNTS: bool = true;
 
     fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(bounded(Self::NAME, text, 1, MOST_OUTSTANDING)?))
+        Ok(Some(count(Self::NAME, text, 1, MOST_OUTSTANDING)?))
     }
 
     fn print(value: &Self::Value) -> Option<String> {
