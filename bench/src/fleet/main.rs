@@ -125,6 +125,9 @@ fn pairs(hopyard: &Path) -> Result<(), Failure> {
         spent as f64 / 4e3,
         in_windows / 4.0
     ));
+    if !done.status.success() || measured < pairs.len() {
+        return Err("not every pair was measured: the time is of something else".into());
+    }
     Ok(())
 }
 

@@ -133,6 +133,10 @@ fn run(hopyard: &Path, site: &Site, server: &str, name: &str) -> Result<Run, Fai
         .as_secs_f64();
     let report: Value = serde_json::from_slice(&output.stdout)
         .map_err(|e| format!("{e}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("a run of {name} ended with {}: {said}", output.status).into());
+    }
     let mut figures = BTreeMap::new();
     for cell in report["cells"].as_array().ok_or("a report without cells")? {
         let load = cell["load"].as_str().unwrap_or_default().to_owned();

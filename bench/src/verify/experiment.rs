@@ -75,6 +75,17 @@ impl Row {
         }
     }
 
+    /// What was measured of an experiment for which there was not time enough: less than was asked for shows less.
+    pub(crate) fn cut_short(
+        id: &'static str,
+        what: String,
+        had: usize,
+        asked: usize,
+    ) -> Option<Self> {
+        let why = format!("{had} of {asked} tables were measured in the time given");
+        (had < asked).then(|| Self::without_figures(id, what, Verdict::Failed(why)))
+    }
+
     /// A part of an experiment for which there was no time.
     pub(crate) fn not_measured(id: &'static str, what: String) -> Self {
         let why = "no table was measured in the time given".to_owned();

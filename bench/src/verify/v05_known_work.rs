@@ -92,7 +92,11 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let _batch = TurnsByWaiting::new()?;
     let mut rows = Vec::new();
     for (stream, trial) in (0..).zip(&TRIALS) {
-        if trial.placement() == Placement::Split && bench.two_cpus().is_err() {
+        if trial.placement() == Placement::Split
+            && let Err(why) = bench.two_cpus()
+        {
+            let verdict = Verdict::CannotRun(why.to_string());
+            rows.push(Row::without_figures("V5", trial.load.to_string(), verdict));
             continue;
         }
         rows.extend(trial.rows(&trial.blocks(bench, stream)?)?);

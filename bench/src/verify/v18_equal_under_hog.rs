@@ -85,7 +85,14 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             report: assess(&table.run),
         });
     }
-    rows(bench, &all)
+    let mut rows = rows(bench, &all)?;
+    rows.extend(Row::cut_short(
+        "V18",
+        "all tables".to_owned(),
+        all.len(),
+        tables,
+    ));
+    Ok(rows)
 }
 
 fn equal(sampler: &Sampler, load: LoadKind, rng: &mut ChaCha8Rng) -> Result<Table, Failure> {

@@ -187,6 +187,7 @@ impl Trial {
         let mut burns = None;
         let tables = bench.tables(TABLES, 2);
         let mut tally = Tally::default();
+        let mut had = 0;
         for done in 0..tables {
             if done % 5 == 0 {
                 hopyard::note(format_args!("V19: {}, table {done} of {tables}", self.load));
@@ -201,13 +202,16 @@ impl Trial {
                 self.table(bench, sampler, burns, rng)
             })?;
             if let Some(table) = table {
+                had += 1;
                 tally.add(&table);
             }
         }
         if tally.generations == 0 {
             return Ok(vec![Row::not_measured("V19", self.load.to_string())]);
         }
-        self.told(bench, &tally)
+        let mut rows = self.told(bench, &tally)?;
+        rows.extend(Row::cut_short("V19", self.load.to_string(), had, tables));
+        Ok(rows)
     }
 
     /// One table: generations of the two cells until the time is used.

@@ -50,6 +50,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for pattern in [None, Some(Pattern::RealTime)] {
         let mut tally = Tally::default();
+        let (mut had, mut asked) = (0, 0);
         for load in loads_by_turns() {
             let when = pattern.map_or("left alone", Pattern::name);
             hopyard::note(format_args!("V20: {load}, {when}"));
@@ -58,11 +59,13 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
                 .transpose()?;
             let word = pattern.map_or("left-alone", Pattern::word);
             let mut runs = Vec::new();
-            for nth in 0..bench.tables(RUNS, 3).max(2) {
+            let of_load = bench.tables(RUNS, 3).max(2);
+            for nth in 0..of_load {
                 let name = format!("V20-{word}-{load}-{nth:02}");
                 let table = bench.table(&name, || short(bench, &sampler, load, &mut rng))?;
                 runs.extend(table.map(|table| table.run));
             }
+            (had, asked) = (had + runs.len(), asked + of_load);
             // One run has no others to be compared with.
             if runs.len() > 1 {
                 tally.add(&runs);
@@ -74,6 +77,8 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             continue;
         }
         rows.extend(tally.rows(bench, pattern)?);
+        let what = pattern.map_or("left alone", Pattern::name);
+        rows.extend(Row::cut_short("V20", what.to_owned(), had, asked));
     }
     Ok(rows)
 }
