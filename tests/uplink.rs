@@ -50,6 +50,7 @@ impl Site {
                  ip link add mgmt0 type veth peer name mgmt0 netns {there}
                  ip link set eth0 mtu 1400; ip link set eth0 addrgenmode none; ip -6 addr add fe80::77/64 dev eth0 nodad
                  ip addr add 10.9.0.1/24 dev eth0; ip -6 addr add fd00::1/64 dev eth0 nodad
+                 ip link set mgmt0 addrgenmode none; ip -6 addr add fe80::99/64 dev mgmt0 nodad
                  ip addr add 10.8.0.1/24 dev mgmt0; ip link set mgmt0 up; ip link set eth0 up
                  ip route add 10.77.0.0/16 via 10.9.0.2 metric 50; ip route add 10.78.0.0/16 dev eth0
                  ip link property add dev eth0 altname {ALTNAME}
@@ -63,7 +64,7 @@ impl Site {
         site.at(
             &site.there,
             "ip link set lo up; ip addr add 10.9.0.2/24 dev eth0; ip link set eth0 up
-             ip addr add 10.8.0.2/24 dev mgmt0; ip link set mgmt0 up",
+             ip link set mgmt0 addrgenmode none; ip addr add 10.8.0.2/24 dev mgmt0; ip link set mgmt0 up",
         );
         site
     }
@@ -87,6 +88,7 @@ impl Site {
             "ip -o link show | sed 's/^[0-9]*: //; s/@[^:]*//; s/ link-netns.*//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ state [A-Z]*//; s/qdisc noop /qdisc noqueue /' | sort
              ip -o addr show | sed 's/^[0-9]*: //; s/valid_lft.*//; /fe80::77/b; /inet6 fe80:/d' | sort
              ip -4 route show table all | sed 's/ linkdown//' | sort; ip -6 route show table main | sed '/^fe80:/d' | sort
+             ip -6 route show table main dev mgmt0 | sort
              cat /proc/sys/net/ipv4/conf/eth0/accept_local 2>/dev/null || true
              ethtool -k eth0 2>/dev/null | head -n 20 || true",
         )

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{DeviceConfig, Handle, NetNs};
+use hopyard_net::{DeviceConfig, Handle, NetNs, Offload};
 use serde::{Deserialize, Serialize};
 
 use super::daemon::Home;
@@ -243,6 +243,13 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
         bring_home(&record, &lab, &home)?;
     }
     let mut problems = Vec::new();
+    // Records of earlier versions have flags by their names.
+    for flag in Offload::ALL {
+        if let Some(on) = record.offloads.get(flag.name()) {
+            let set = home.set_offload(&record.card, flag, *on);
+            problems.extend(set.err().map(|error| crate::chain(&error)));
+        }
+    }
     let restored = home.restore_offload_features(&record.card, &record.offloads);
     problems.extend(restored.err().map(|error| crate::chain(&error)));
     let config = DeviceConfig {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE, NetlinkSerializable};
+use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_REPLACE, NetlinkSerializable};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::route::RouteMessage;
@@ -17,8 +17,13 @@ use crate::handle::{Handle, refused};
 
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
-/// Attributes that a dump has and a request must not: when the kernel last used a route.
+/// An attribute that a dump has and a request must not: when the kernel last used a route, and when that ends.
 const RTA_CACHEINFO: u16 = 12;
+/// What a request has in its place: when a route ends, s (IPv6).
+const RTA_EXPIRES: u16 = 23;
+/// Of `struct rta_cacheinfo`: when the route ends, in ticks of [`USER_HZ`]; 0 where it does not.
+const EXPIRES: usize = 8;
+const USER_HZ: u32 = 100;
 /// Made by the kernel itself, with an address (`RTPROT_KERNEL`), or by a network manager that keeps the kernel from it.
 const BY_KERNEL: u8 = 2;
 /// `RT_TABLE_LOCAL`: an address brings those of this table back by itself.
@@ -138,7 +143,7 @@ impl Handle {
         for address in &config.addresses {
             noted(self.put_back(
                 "put an address back",
-                RTM_NEWADDR,
+                (RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE),
                 with_index_at(address, 4, index),
             ));
         }
@@ -146,13 +151,23 @@ impl Handle {
         let mut routes: Vec<&Vec<u8>> = config.routes.iter().collect();
         routes.sort_by_key(|route| attribute(route, RTMSG, RTA_GATEWAY).is_some());
         for route in routes {
-            noted(self.put_back("put a route back", RTM_NEWROUTE, route_by(route, index)));
+            // To replace one would take that of another device with the same destination and metric. That it is there already, made by
+            // the kernel with its address, is no refusal.
+            let put = self.put_back(
+                "put a route back",
+                (RTM_NEWROUTE, NLM_F_CREATE | NLM_F_APPEND),
+                route_by(route, index),
+            );
+            match put {
+                Err(error) if error.errno() == Some(libc::EEXIST) => {}
+                put => noted(put),
+            }
         }
         Ok(problems)
     }
 
-    fn put_back(&self, what: &str, kind: u16, bytes: Vec<u8>) -> Result<()> {
-        self.request(Raw { kind, bytes }, NLM_F_CREATE | NLM_F_REPLACE)
+    fn put_back(&self, what: &str, (kind, flags): (u16, u16), bytes: Vec<u8>) -> Result<()> {
+        self.request(Raw { kind, bytes }, flags)
             .map(drop)
             .map_err(|refusal| refused(what, refusal))
     }
@@ -185,10 +200,15 @@ fn route_by(route: &[u8], index: u32) -> Vec<u8> {
     }
     for (kind, value) in attributes(route, RTMSG) {
         let by = index.to_ne_bytes();
-        let value = match kind {
-            RTA_CACHEINFO => continue,
-            RTA_OIF => &by[..],
-            _ => value,
+        let left = u32_at(value, EXPIRES)
+            .unwrap_or(0)
+            .div_ceil(USER_HZ)
+            .to_ne_bytes();
+        let (kind, value) = match kind {
+            RTA_CACHEINFO if left == [0; 4] => continue,
+            RTA_CACHEINFO => (RTA_EXPIRES, &left[..]),
+            RTA_OIF => (kind, &by[..]),
+            _ => (kind, value),
         };
         let length = u16::try_from(4 + value.len()).unwrap_or(4);
         bytes.extend(length.to_ne_bytes());
@@ -245,5 +265,14 @@ mod tests {
             .map(|(k, v)| (k, u32_at(v, 0).unwrap()))
             .collect();
         assert_eq!(found, [(RTA_OIF, 12), (5, 9)]);
+        // One that ends in 90 s ends then.
+        route.extend(16_u16.to_ne_bytes());
+        route.extend(RTA_CACHEINFO.to_ne_bytes());
+        route.extend([1_u32, 2, 9000].map(u32::to_ne_bytes).concat());
+        let back = route_by(&route, 12);
+        assert_eq!(
+            attribute(&back, RTMSG, RTA_EXPIRES),
+            Some(&90_u32.to_ne_bytes()[..])
+        );
     }
 }
