@@ -2,10 +2,8 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-
-use nix::unistd::{getegid, geteuid};
 
 /// Writes a file in one step: who reads it finds the old contents or the new ones, and a full disk leaves the old ones. What cannot
 /// be replaced is written as it is.
@@ -20,38 +18,41 @@ pub(super) fn write(file: &Path, text: &[u8]) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     let draft = draft(file)?;
-    let opened = match open(&draft) {
-        // A directory of others, with a file that is ours.
-        Err(error) if old.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
-            return fs::write(file, text);
-        }
-        opened => opened,
-    };
-    let had_old = old.is_some();
-    let written = opened.and_then(|mut opened| {
-        if let Some(old) = old {
-            opened.set_permissions(old.permissions())?;
-        }
-        opened.write_all(text)?;
-        fs::rename(&draft, file)
-    });
+    let written =
+        written_beside(&draft, old.as_ref(), text).and_then(|()| fs::rename(&draft, file));
     if written.is_err() {
         // The first error is the one to report.
         let _ = fs::remove_file(&draft);
     }
     match written {
-        // Something is mounted on it.
-        Err(error) if had_old && error.kind() == io::ErrorKind::ResourceBusy => {
-            fs::write(file, text)
-        }
+        Err(error) if old.is_some() && keeps_from_replacing(error.kind()) => fs::write(file, text),
         written => written,
     }
 }
 
-/// A plain file of ours with one name. A pipe, a device or a link stays what it is, and a file whose it is.
+/// A file of the same owner and mode as the old one.
+fn written_beside(draft: &Path, old: Option<&Metadata>, text: &[u8]) -> io::Result<()> {
+    let mut opened = open(draft)?;
+    if let Some(old) = old {
+        fchown(&opened, Some(old.uid()), Some(old.gid()))?;
+        opened.set_permissions(old.permissions())?;
+    }
+    opened.write_all(text)
+}
+
+/// A directory of others or one that cannot be written, a file of others, or something mounted on it: the file itself may be written
+/// nevertheless.
+fn keeps_from_replacing(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{InvalidFilename, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+    matches!(
+        kind,
+        PermissionDenied | ReadOnlyFilesystem | ResourceBusy | InvalidFilename
+    )
+}
+
+/// A plain file with one name. A pipe, a device or a link stays what it is.
 fn is_replaceable(old: &Metadata) -> bool {
-    let is_ours = old.uid() == geteuid().as_raw() && old.gid() == getegid().as_raw();
-    old.is_file() && old.nlink() == 1 && is_ours
+    old.is_file() && old.nlink() == 1
 }
 
 /// A name beside the file that no collector reads. A file left by a killed command is removed by the next process with the same id.
