@@ -191,7 +191,8 @@ impl<'a> Groups<'a> {
 }
 
 impl Found<'_> {
-    /// Whether more runs of B than of A failed in some samples of it, or of its base, or had traffic that took another way.
+    /// Whether a larger share of B's runs than of A's failed in some samples of it, or of its base, or had traffic that took another
+    /// way.
     pub(super) fn is_doubtful(&self) -> bool {
         let base = self.base.as_ref().map(|(_, base)| *base);
         let doubts = |run: &&Assessed<'_>| {
@@ -200,7 +201,8 @@ impl Found<'_> {
         };
         let of_side = |side: &Group<'_>| side.iter().filter(doubts).count();
         let [a, b] = self.groups.sides.each_ref().map(of_side);
-        b > a
+        let [all_a, all_b] = self.groups.sides.each_ref().map(Vec::len);
+        b * all_a > a * all_b
     }
 
     /// Whether any run has a figure of it.

@@ -18,7 +18,7 @@ pub(super) struct Table {
     pub(super) cells: Vec<CellDiff>,
     pub(super) left_out: Vec<LeftOut>,
     /// How many of them A has figures of, and B was asked for.
-    lost: usize,
+    pub(super) lost: usize,
     /// Cells that are compared, and whose figures of B are not what A's are.
     pub(super) doubtful: Vec<String>,
 }

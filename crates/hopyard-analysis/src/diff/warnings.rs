@@ -51,8 +51,10 @@ fn scatter_unknown(table: &Table) -> Option<Told> {
 fn about_the_gate(gate: &Gate, table: &Table) -> Vec<Told> {
     let mut said = Vec::new();
     let percent = crate::units::show_share(gate.fail_on_ratio);
-    if gate.blind > 0 {
-        let (blind, all) = (gate.blind, gate.comparisons);
+    // The others have warnings of their own: more runs do not help them.
+    let beside = table.lost + table.doubtful.len();
+    let (blind, all) = (gate.blind - beside, gate.comparisons - beside);
+    if blind > 0 {
         said.push((
             Code::GateBlind,
             format!(
@@ -76,7 +78,7 @@ fn about_the_gate(gate: &Gate, table: &Table) -> Vec<Told> {
         said.push((
             Code::GateMissing,
             format!(
-                "The gate does not trust B's figures of {}: more of its runs than of A's have failed samples, or traffic that did not take the path \
+                "The gate does not trust B's figures of {}: a larger share of its runs than of A's has failed samples, or traffic that did not take the path \
                  (see B's own report).",
                 table.doubtful.join(", ")
             ),
