@@ -2,7 +2,7 @@
 
 use super::{base, cells, complete_blocks, cost, main_figure, offloads, verdicts};
 use crate::model::stored::Header;
-use crate::model::{FOR_A_VERDICT, Outcome, Sample, VerdictReport};
+use crate::model::{FOR_A_VERDICT, GIVEN_UP_AFTER, Outcome, Sample, VerdictReport};
 
 /// A cell compared with its base: main figure and CPU cost.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ fn smallest<'a>(verdict: impl Into<Option<&'a VerdictReport>>) -> f64 {
     smallest.unwrap_or(f64::INFINITY)
 }
 
-/// Every comparison of a run so far, in the order of its cells.
+/// Every comparison of a run so far, in the order of its cells, but for those with a cell that was given up.
 #[must_use]
 pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
     let mut cells = cells::assess(header, samples);
@@ -88,11 +88,9 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
 
 /// Whether a cell is given up: nothing will be known of it.
 fn has_failed(samples: &[&Sample], cell: usize) -> bool {
-    /// After so many failures it is not tried again.
-    const GIVEN_UP: usize = 3;
     let own = || samples.iter().filter(|sample| sample.cell == cell);
     let failed = |sample: &&&Sample| matches!(sample.outcome, Outcome::Failed { .. });
-    own().count() >= GIVEN_UP && own().filter(failed).count() == own().count()
+    own().count() >= GIVEN_UP_AFTER as usize && own().filter(failed).count() == own().count()
 }
 
 #[cfg(test)]

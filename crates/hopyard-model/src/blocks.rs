@@ -18,6 +18,8 @@ pub struct Blocks {
 
 /// With fewer blocks there are figures but no verdicts (docs/method.md, "Statistics").
 pub const FOR_A_VERDICT: u32 = 8;
+/// A cell whose first samples all failed is given up after this many.
+pub const GIVEN_UP_AFTER: u32 = 3;
 
 /// Bounds of a window: in a shorter one the edges dominate; instead of a longer one, use more blocks.
 pub const WINDOW: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(600);

@@ -60,7 +60,7 @@ pub use axes::{
     Switch, Trace, as_axis, axis, together,
 };
 pub use base::Base;
-pub use blocks::{Blocks, FOR_A_VERDICT, NotBlocks, WINDOW};
+pub use blocks::{Blocks, FOR_A_VERDICT, GIVEN_UP_AFTER, NotBlocks, WINDOW};
 pub use cell::Cell;
 pub use claims::{
     AnswerFigure, AnswerPoint, Answered, BoundPosition, CheckReport, ClaimReport, ClaimVerdict,

@@ -15,12 +15,9 @@ use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
 use crate::measure::turns::{Labs, Participant, Rounds};
 use crate::measure::{self, QuietCores};
-use crate::model::{Cell, Measurement, Outcome, ProfileWindow, Sample, Setting};
+use crate::model::{Cell, GIVEN_UP_AFTER, Measurement, Outcome, ProfileWindow, Sample, Setting};
 use crate::store::{End, Record};
 use crate::units::ns;
-
-/// A cell whose first samples all failed is given up after this many.
-const HOPELESS: u32 = 3;
 
 /// The blocks of a run in progress.
 pub(super) struct Blocks<'a> {
@@ -218,7 +215,7 @@ impl<'a> Blocks<'a> {
     }
 
     fn is_hopeless(&self, index: usize) -> bool {
-        self.failures[index].is_some_and(|n| n >= HOPELESS)
+        self.failures[index].is_some_and(|n| n >= GIVEN_UP_AFTER)
     }
 
     /// A sample of each cell of a group by turns, or the cause of its failure.
@@ -344,7 +341,7 @@ impl<'a> Blocks<'a> {
 }
 
 fn not_tried_again() -> String {
-    format!("not tried again after {HOPELESS} failures in a row")
+    format!("not tried again after {GIVEN_UP_AFTER} failures in a row")
 }
 
 /// How often a cell has failed from the start; `None` once it has worked.

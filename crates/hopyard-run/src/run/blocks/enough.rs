@@ -35,7 +35,12 @@ impl Blocks<'_> {
     pub(super) fn tell_what_can_be_seen(&self, block: u32, observer: &mut dyn Observer) {
         const FINE: f64 = 0.05;
         let header = &self.prepared.header;
-        let all = assess::detectable(header, &last_attempts(self.samples));
+        let samples = last_attempts(self.samples);
+        let mut all = match header.decide {
+            Some(_) => assess::decided(header, &samples),
+            None => assess::detectable(header, &samples),
+        };
+        all.sort_unstable_by(f64::total_cmp);
         let Some(&median) = all.get(all.len() / 2) else {
             return;
         };
