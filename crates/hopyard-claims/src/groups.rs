@@ -135,7 +135,7 @@ impl<'a> Group<'a> {
         Ok(absence.map_or(figure, Figure::Unknown))
     }
 
-    /// A ratio. To what a profile saw in fewer than two windows it has no interval: it is at least that of the sums with a sample in each.
+    /// A ratio. To what a profile saw in fewer than two windows it has no interval: it is at least that of the sums with a sample in each that has none.
     fn ratio(
         &self,
         check: &Check,
@@ -160,7 +160,9 @@ impl<'a> Group<'a> {
                 a,
                 b: blocks.iter().map(|block| base[block]).collect(),
             }),
-            why: format!("of what it is compared with, {seen} of {windows} windows had any"),
+            why: format!(
+                "{seen} of {windows} windows of what it is compared with had a sample of it"
+            ),
         }
     }
 

@@ -175,7 +175,8 @@ fn to_hardly_any_sample_a_ratio_is_known_from_below() {
             let value = claim.checks[0].points[0].measured.value;
             assert!((value / least - 1.0).abs() < 1e-3, "{value}, not {least}");
             let seen = 10 - none.len();
-            let why = format!("of what it is compared with, {seen} of 10 windows had any");
+            let why =
+                format!("{seen} of 10 windows of what it is compared with had a sample of it");
             assert!(claim.sentence.contains(&why), "{}", claim.sentence);
             claim.verdict
         };
