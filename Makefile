@@ -9,8 +9,8 @@ DIST_TARGET := $(shell uname -m)-unknown-linux-musl
 # What building needs beside a Rust toolchain; what compiles eBPF programs (`make bpf`); what tests and benchmarks use on top.
 BUILD_PACKAGES := gcc libc6-dev
 BPF_PACKAGES := clang llvm libbpf-dev
-TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium python3-venv golang-go man-db \
-	passt slirp4netns podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml tcpdump ethtool \
+TEST_PACKAGES := $(BPF_PACKAGES) nftables iproute2 util-linux bsdutils strace openvswitch-switch qemu-system-x86 vde2 chromium? python3-venv golang-go man-db \
+	passt? slirp4netns podman runc conmon busybox-static containernetworking-plugins openssh-server curl jq python3-yaml tcpdump ethtool \
 	slurmctld slurmd slurm-client munge
 # The program of path tun-vpn, which Debian does not have; below target/, for the tests alone.
 BORINGTUN_VERSION := 0.7.1

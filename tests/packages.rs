@@ -149,6 +149,26 @@ fn need_starts_no_service_and_leaves_those_of_others_alone() {
     }
 }
 
+/// A release may lack a package of which it is said that it may; any other is an error.
+#[test]
+fn need_does_without_what_a_release_may_lack() {
+    let _beside = beside();
+    let room = Room::new();
+    repository(&room);
+    room.file("go", "");
+    let said = inside(
+        &room,
+        "/room/scripts/need 'test-absent?' && echo had none; /room/scripts/need test-absent || echo refused
+         /room/scripts/need 'test-absent?' 'test-service?' && dpkg-query -W -f '${Status}\\n' test-service",
+    );
+    said.wait().exits(0).prints(&[
+        "this release has no package test-absent: tests that take it are skipped",
+        "had none",
+        "refused",
+        "install ok installed",
+    ]);
+}
+
 #[test]
 fn need_that_is_killed_leaves_no_policy() {
     let _beside = beside();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::plan::Room;
 use super::procs;
+use super::skip::skip_part;
 
 /// A page in a browser of its own, whose files are in a room.
 pub(crate) struct Browser {
@@ -26,7 +27,14 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    pub(crate) fn start(room: &Room) -> Self {
+    /// Starts one. Without a package of it, as on Ubuntu, what takes it is skipped by name.
+    #[track_caller]
+    pub(crate) fn start(room: &Room) -> Option<Self> {
+        let places = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&places).any(|place| place.join("chromium").exists()) {
+            skip_part("chromium", false, "there is no such program in PATH");
+            return None;
+        }
         let pipes = ["commands", "answers"].map(|name| room.at(name));
         for pipe in &pipes {
             mkfifo(pipe, Mode::S_IRWXU).unwrap();
@@ -60,7 +68,7 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log", "Network", "Accessibility"] {
             browser.call(&format!("{domain}.enable"), &json!({}));
         }
-        browser
+        Some(browser)
     }
 
     /// Calls a method and waits for its answer.
