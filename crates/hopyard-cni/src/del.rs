@@ -146,7 +146,7 @@ pub(crate) fn detach(here: &Handle, leaving: &Leaving, record: Option<&Record>) 
     if first {
         problems.extend(leaving.give_back(record).err());
     }
-    // Before the device, whose number the kernel may give to another one, and before the addresses, which then may.
+    // Before the device, whose number the kernel may give to another one, and before the addresses, which then may be given to others.
     let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
     problems.extend(released.err());
     let (given_back, deleted) = thread::scope(|scope| {

@@ -245,7 +245,7 @@ impl Builder {
         if wanted < in_use {
             let why = format!("{in_use} ports are in use; set `ports` to {in_use} or more");
             return Err(Error::refused(
-                "the switch",
+                "the bridge or switch",
                 "ports",
                 wanted.to_string(),
                 why,

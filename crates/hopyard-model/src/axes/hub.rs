@@ -9,7 +9,7 @@ impl Descriptor for Ports {
     const NAME: &'static str = "ports";
     const SUMMARY: &'static str =
         "devices attached to the hub's switch; beyond those in use, they are idle";
-    const VALUES: &'static str = "2 to 1000 (default: those in use)";
+    const VALUES: &'static str = "2 to 1000, not fewer than are in use (default: those in use)";
     const OTHER: &'static str = "1000";
     const ABSENT: Self::Value = None;
     const DECIDES: Decides = Decides::Lab;
