@@ -192,12 +192,6 @@ const SLIPS: &[Slip] = &[
     ),
     slip("judge.py", "== \"most\"", "== \"all\"", MQ),
     slip("runs.py", "least=1)", "least=0)", NM),
-    slip(
-        "points.py",
-        "for v in sides[1]) < 2",
-        "for v in sides[1]) < 1",
-        NM,
-    ),
     slip("points.py", "curve.slopes(20)", "curve.slopes(16)", PL),
     slip(
         "intervals.py",
