@@ -75,7 +75,7 @@ impl Row {
         }
     }
 
-    /// What was measured of an experiment for which there was not time enough: less than was asked for shows less.
+    /// A failed row if fewer tables were measured than asked for, because they show less.
     pub(crate) fn cut_short(
         id: &'static str,
         what: String,

@@ -51,8 +51,8 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
     for pattern in [None, Some(Pattern::RealTime)] {
         let mut tally = Tally::default();
         let (mut had, mut asked) = (0, 0);
+        let when = pattern.map_or("left alone", Pattern::name);
         for load in loads_by_turns() {
-            let when = pattern.map_or("left alone", Pattern::name);
             hopyard::note(format_args!("V20: {load}, {when}"));
             let _hog = pattern
                 .map(|pattern| hog::start(bench, pattern, bench.seed))
@@ -72,13 +72,11 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             }
         }
         if tally.is_empty() {
-            let what = pattern.map_or("left alone", Pattern::name);
-            rows.push(Row::not_measured("V20", what.to_owned()));
+            rows.push(Row::not_measured("V20", when.to_owned()));
             continue;
         }
         rows.extend(tally.rows(bench, pattern)?);
-        let what = pattern.map_or("left alone", Pattern::name);
-        rows.extend(Row::cut_short("V20", what.to_owned(), had, asked));
+        rows.extend(Row::cut_short("V20", when.to_owned(), had, asked));
     }
     Ok(rows)
 }

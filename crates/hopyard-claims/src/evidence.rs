@@ -156,10 +156,10 @@ pub(super) fn series(run: &Run, cell: usize, what: &What) -> Result<Series, Stri
     let tolerance = run.header.cpu_tolerance();
     let value = |(sample, m): &(&Sample, &Measurement)| {
         let value = match what {
-            What::ProfileShare(names) => profile_share(run, sample, names),
+            What::ProfileShare(names) => profile_share(run, sample, names, 0),
             What::CostShare(names) => What::Cost
                 .value(m, *load, tolerance)
-                .zip(profile_share(run, sample, names))
+                .zip(profile_share(run, sample, names, 0))
                 .map(|(cost, share)| cost * share),
             What::SoftirqRatio => what
                 .value(m, *load, tolerance)

@@ -135,7 +135,8 @@ impl<'a> Group<'a> {
         Ok(absence.map_or(figure, Figure::Unknown))
     }
 
-    /// A ratio. To what a profile saw in fewer than two windows it has no interval: it is at least that of the sums with a sample in each that has none.
+    /// A ratio. If a profile has samples of the base in fewer than two windows, there is no interval; then the ratio is at least that of
+    /// the sums with one sample in each window that has none.
     fn ratio(
         &self,
         check: &Check,

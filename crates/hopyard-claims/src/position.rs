@@ -20,7 +20,7 @@ pub(super) fn position(
     }
 }
 
-/// All from its lower end upwards.
+/// The same interval without an upper end.
 fn upwards(estimate: &Estimate) -> Estimate {
     Estimate {
         high: f64::INFINITY,

@@ -46,25 +46,13 @@ pub(super) fn softirq_by_profile(run: &Run, sample: &Sample, m: &Measurement) ->
     Some(share(inside, outside)? * busy)
 }
 
-/// The share of subsystems in the window taken beside a sample.
-pub(super) fn profile_share(run: &Run, sample: &Sample, names: &[String]) -> Option<f64> {
-    let (inside, outside) = inside_and_outside(run, sample, names)?;
-    share(inside, outside)
-}
-
-/// The same, as if at least one sample had been within them.
-pub(super) fn share_of_a_sample_at_least(
+/// The share of subsystems in the window taken beside a sample, as if at least so many samples had been within them.
+pub(super) fn profile_share(
     run: &Run,
     sample: &Sample,
     names: &[String],
+    least: u64,
 ) -> Option<f64> {
-    let (inside, outside) = inside_and_outside(run, sample, names)?;
-    let seen = inside.max(1);
-    share(seen, (inside + outside).checked_sub(seen)?)
-}
-
-/// Busy samples within these subsystems, and all other busy ones.
-fn inside_and_outside(run: &Run, sample: &Sample, names: &[String]) -> Option<(u64, u64)> {
     let window = window_beside(run, sample)?;
     let (mut inside, mut outside) = (0, 0);
     for (stack, samples) in window.stacks() {
@@ -76,5 +64,6 @@ fn inside_and_outside(run: &Run, sample: &Sample, names: &[String]) -> Option<(u
             Place::Idle => {}
         }
     }
-    Some((inside, outside))
+    let seen = inside.max(least);
+    share(seen, (inside + outside).checked_sub(seen)?)
 }

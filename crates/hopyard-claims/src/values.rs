@@ -52,7 +52,7 @@ impl Values<'_> {
         Ok([side(|pair| pair.0), side(|pair| pair.1)])
     }
 
-    /// The share that a cell has in a profile where no window is taken to have less than one sample of it; `None` of all other quantities.
+    /// The share of a profile by block, with one sample of it in each window that has none; `None` for other quantities.
     pub(super) fn a_sample_at_least(&self, cell: &Cell) -> Option<Series> {
         let What::ProfileShare(names) = self.what else {
             return None;
@@ -60,7 +60,7 @@ impl Values<'_> {
         let samples = evidence::counting(self.run, self.place(cell)).ok()?;
         let mut series = Series::new();
         for (sample, _) in samples {
-            if let Some(share) = profiles::share_of_a_sample_at_least(self.run, sample, names) {
+            if let Some(share) = profiles::profile_share(self.run, sample, names, 1) {
                 series.insert(sample.block, share);
             }
         }

@@ -120,14 +120,11 @@ impl Leaving {
         }
     }
 
-    /// Does the IPAM plugin give the address back over the network, through the port?
-    fn says_so_on_the_wire(&self) -> bool {
-        self.ipam.as_ref().is_some_and(Kind::asks_on_the_wire)
-    }
-
-    /// Has the IPAM plugin take back what it gave.
-    fn give_back(&self, record: Option<&Record>) -> Result<()> {
-        let Some(kind) = &self.ipam else {
+    /// Has the IPAM plugin take back what it gave, if this is the time: one that tells a server so does it while the port is there, every
+    /// other one when the port is gone.
+    fn give_back(&self, has_port: bool, record: Option<&Record>) -> Result<()> {
+        let kind = self.ipam.as_ref();
+        let Some(kind) = kind.filter(|kind| kind.asks_on_the_wire() == has_port) else {
             return Ok(());
         };
         let ipam = self.ipam(kind);
@@ -142,18 +139,12 @@ impl Leaving {
 /// Takes away port, addresses, device and, after its last port, the switch. Goes on after errors, and gives all of them.
 pub(crate) fn detach(here: &Handle, leaving: &Leaving, record: Option<&Record>) -> Vec<Error> {
     let mut problems = Vec::new();
-    let first = leaving.says_so_on_the_wire();
-    if first {
-        problems.extend(leaving.give_back(record).err());
-    }
+    problems.extend(leaving.give_back(true, record).err());
     // Before the device, whose number the kernel may give to another one, and before the addresses, which then may be given to others.
     let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
     problems.extend(released.err());
     let (given_back, deleted) = thread::scope(|scope| {
-        let given_back = scope.spawn(|| match first {
-            true => Ok(()),
-            false => leaving.give_back(record),
-        });
+        let given_back = scope.spawn(|| leaving.give_back(false, record));
         let deleted = delete_device(here, &leaving.device);
         let given_back = given_back.join();
         (
@@ -178,9 +169,7 @@ fn delete_device(here: &Handle, device: &str) -> Result<()> {
 pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<Vec<Error>> {
     let mut problems: Vec<Vec<Error>> = leaving.iter().map(|_| Vec::new()).collect();
     for ((leaving, record), problems) in leaving.iter().zip(&mut problems) {
-        if leaving.says_so_on_the_wire() {
-            problems.extend(leaving.give_back(Some(record)).err());
-        }
+        problems.extend(leaving.give_back(true, Some(record)).err());
         let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
         problems.extend(released.err());
     }
@@ -189,9 +178,8 @@ pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<V
         let give_back = || {
             let mut done = Vec::new();
             while let Some((leaving, record)) = leaving.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if !leaving.says_so_on_the_wire() {
-                    done.push((leaving.device.as_str(), leaving.give_back(Some(record))));
-                }
+                let given_back = leaving.give_back(false, Some(record));
+                done.push((leaving.device.as_str(), given_back));
             }
             done
         };

@@ -62,7 +62,7 @@ struct Record {
 /// once both ends are up ([`wait_for_carrier`]).
 pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32) -> Result<Card> {
     let home = Handle::here()?;
-    // By another name of a device the kernel finds it, and it cannot be called so.
+    // It may be an altname (`ip link property`): the kernel finds the device by it, and would not give it that name again.
     let card = &*home.link(card)?.name;
     check(&home, card)?;
     check_is_back(&home, card)?;

@@ -28,7 +28,7 @@ impl Builder {
     pub(crate) fn join_ports(&mut self, clients: &[String]) -> Result<Vec<Hop>> {
         if self.is_to_keep() {
             return Err(Error::Kept(
-                "sockets are joined of the processes that hopyard starts for a lab, and of no others: choose path `direct`"
+                "only sockets of processes that hopyard starts are joined, and none of these runs in a kept lab: choose path `direct`"
                     .to_owned(),
             ));
         }

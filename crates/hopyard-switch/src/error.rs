@@ -178,3 +178,19 @@ pub(crate) fn file_error(what: &'static str, path: &Path) -> impl FnOnce(io::Err
     let path = path.to_owned();
     move |source| Error::File { what, path, source }
 }
+
+/// The outcome of removing an entry of a map, which may be gone already: the kernel removes those of a device that goes, and somebody may
+/// have been interrupted before. aya tells so by the error of the system call.
+pub(crate) fn unless_gone(
+    removed: std::result::Result<(), aya::maps::MapError>,
+) -> std::result::Result<(), aya::maps::MapError> {
+    match removed {
+        Err(aya::maps::MapError::KeyNotFound) => Ok(()),
+        Err(aya::maps::MapError::SyscallError(call))
+            if call.io_error.raw_os_error() == Some(nix::libc::ENOENT) =>
+        {
+            Ok(())
+        }
+        removed => removed,
+    }
+}

@@ -9,7 +9,7 @@ use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
 use hopyard_net::Link;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unless_gone};
 use crate::here::{Here, is_pair};
 use crate::shortcut::layout::{GuestKey, PATH_LEN, SHORTCUT_VERSION, Settings};
 use crate::shortcut::{
@@ -17,7 +17,7 @@ use crate::shortcut::{
     remove, settings_map, sum_of, test_shortcut,
 };
 use crate::shortcut_files::{COUNTS, GUEST_FILE, GUESTS, LINK, LIVES};
-use crate::state::{pinned, unless_gone};
+use crate::state::pinned;
 use crate::switch::Switch;
 
 /// The control group of a directory, opened.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unless_gone};
 use crate::layout::{
     Address, AddressKey, Config, Counters, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX, Holding,
     HoldingKey, LOW_DEVICES, Limits, PortRecord, PrefixKey, STATE_FREE, Station,
@@ -55,22 +55,6 @@ pub(crate) struct State {
     counters: PerCpuArray<MapData, Counters>,
     hosts: HashMap<MapData, u64, u32>,
     uplink_name: Array<MapData, [u8; 16]>,
-}
-
-/// What is gone already need not be removed: the kernel takes devices away by itself, and whoever was before may have been interrupted.
-/// aya names that of `remove` by the system call's error alone.
-pub(crate) fn unless_gone(
-    removed: std::result::Result<(), MapError>,
-) -> std::result::Result<(), MapError> {
-    match removed {
-        Err(MapError::SyscallError(call))
-            if call.io_error.raw_os_error() == Some(nix::libc::ENOENT) =>
-        {
-            Ok(())
-        }
-        Err(MapError::KeyNotFound) => Ok(()),
-        removed => removed,
-    }
 }
 
 /// The bits of the slot are compared before those of the address, whose number the holding says.

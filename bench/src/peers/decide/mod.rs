@@ -113,7 +113,7 @@ pub(crate) fn run(options: &Decide) -> Result<bool> {
         });
         fs::write(file, format!("{whole:#}\n")).map_err(io_error("cannot write the JSON file"))?;
     }
-    // A table that failed took no time and decided nothing, which no target sees.
+    // A table that fails at once costs no time and decides nothing, so that the targets would not notice.
     let failed = |record: &Record| record.way == Way::Turns && record.failed.is_some();
     let failed = records.iter().filter(|record| failed(record)).count();
     if failed > 0 {
