@@ -17,11 +17,11 @@ use crate::handle::{Handle, refused};
 
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
-/// An attribute that a dump has and a request must not: when the kernel last used a route, and when that ends.
+/// An attribute that a dump has and a request must not: when a route was last used, and when it expires.
 const RTA_CACHEINFO: u16 = 12;
-/// What a request has in its place: when a route ends, s (IPv6).
+/// What a request has in its place: when a route expires, s (IPv6).
 const RTA_EXPIRES: u16 = 23;
-/// Of `struct rta_cacheinfo`: when the route ends, in ticks of [`USER_HZ`]; 0 where it does not.
+/// Offset in `struct rta_cacheinfo` of the time after which the route expires, in ticks of [`USER_HZ`]; 0 where it does not.
 const EXPIRES: usize = 8;
 const USER_HZ: u32 = 100;
 /// Made by the kernel itself, with an address (`RTPROT_KERNEL`), or by a network manager that keeps the kernel from it.
@@ -151,8 +151,8 @@ impl Handle {
         let mut routes: Vec<&Vec<u8>> = config.routes.iter().collect();
         routes.sort_by_key(|route| attribute(route, RTMSG, RTA_GATEWAY).is_some());
         for route in routes {
-            // To replace one would take that of another device with the same destination and metric. That it is there already, made by
-            // the kernel with its address, is no refusal.
+            // `NLM_F_REPLACE` would take away another device's route with the same destination and metric. The kernel may have made this
+            // one already, with its address.
             let put = self.put_back(
                 "put a route back",
                 (RTM_NEWROUTE, NLM_F_CREATE | NLM_F_APPEND),
@@ -173,7 +173,8 @@ impl Handle {
     }
 }
 
-/// Is a route somebody's own? That to a subnet is, even if it looks like the kernel's: with `noprefixroute` the kernel makes none.
+/// Must a route be put back? A subnet's route too, although it looks like the kernel's: for an address with `noprefixroute` the kernel
+/// makes none.
 fn is_of_user(route: &[u8]) -> bool {
     let [table, protocol, kind] = [4, 5, 7].map(|at| route.get(at).copied());
     let is_learned = u32_at(route, 8).is_some_and(|flags| flags & CLONED != 0);

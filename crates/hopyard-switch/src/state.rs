@@ -306,7 +306,7 @@ impl State {
         } = holding;
         match holding.kind {
             HOLDS_PREFIX => {
-                // To look for it would find a shorter one too, which it is within.
+                // Not looked up before: a lookup would match a shorter prefix around it too.
                 let removed = self.prefixes.remove(&prefix_key(slot, &holding));
                 unless_gone(removed).map_err(of_slot("prefixes"))?;
             }

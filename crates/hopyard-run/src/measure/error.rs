@@ -97,7 +97,7 @@ pub enum Error {
     NoCommonClock,
     /// A profile of another machine than this.
     #[error(
-        "an end is on another machine, of whose CPUs samples of this one show nothing: leave --profile out"
+        "an end is on another machine, whose CPUs cannot be sampled from here: leave --profile out"
     )]
     ProfileElsewhere,
     /// A setting of this host.

@@ -298,11 +298,11 @@ impl<'a> Blocks<'a> {
         Ok(Err(cause))
     }
 
-    /// Why a measurement of a cell must not be added to those that it has: a far end may tell what cannot be, and a run with that in it
-    /// could not be read again.
+    /// Why a measurement must not be added to those of its cell. A far end may report impossible figures, and a stored run that has such
+    /// figures is refused as damaged.
     fn doubt(&self, cell: usize, measured: &Measurement) -> Option<String> {
         if let Err(why) = measured.check() {
-            return Some(format!("what was measured cannot be: {why}"));
+            return Some(format!("impossible figures: {why}"));
         }
         let mut own = self.samples.iter().filter(|sample| sample.cell == cell);
         let first = own.find_map(|sample| match &sample.outcome {

@@ -80,8 +80,8 @@ pub(super) struct RunArgs {
     /// Half-width of intervals at which measuring may stop
     #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) half_width: Option<f64>,
-    /// Measure until each comparison (with --fail-on, of all that the gate guards) could show a difference of this size, at most 30 minutes unless --time-limit says
-    /// otherwise
+    /// Measure until each comparison could show a difference of this size (with --fail-on: each that the gate looks at), at most 30
+    /// minutes unless --time-limit says otherwise
     #[arg(long, value_name = "SHARE", value_parser = units::parse_difference)]
     pub(super) decide: Option<f64>,
     /// Confidence of intervals
