@@ -207,6 +207,7 @@ def read(directories):
     """Runs by plan, deeds, benches and runs in a guest; of two of a kind the first counts."""
     runs, deeds, benches, guests = {}, {}, {}, {}
     for directory in map(Path, directories):
+        kept = None
         if (directory / "claims.json").exists():
             kept = json.loads((directory / "claims.json").read_text())
             deeds, benches = kept.get("done", {}) | deeds, kept.get("benched", {}) | benches
@@ -219,7 +220,9 @@ def read(directories):
         whole = (directory / "run.json").exists()
         for found in [directory] if whole else sorted(file.parent for file in directory.glob("*/run.json")):
             run = Run(found)
-            runs.setdefault(run.header["plan"], run)
+            if runs.setdefault(run.header["plan"], run) is run:
+                later = sorted(file.parent for file in directory.glob("further/*/run.json")) if kept else []
+                run.append([more for more in map(Run, later) if more.header["plan"] == run.header["plan"]])
     return runs, deeds, benches, guests
 
 

@@ -64,10 +64,22 @@ class Run:
         self.cells = [properties(planned["cell"]) for planned in self.header["cells"]]
         widths = [w for w in (self.header["half_width"], self.header["margin"]) if w > 0]
         self.tolerance = min(widths, default=0.02)
-        self.samples = self.of_last_attempts(lines(directory / "samples.jsonl"))
+        samples = lines(directory / "samples.jsonl")
+        self.samples = self.of_last_attempts(samples)
+        self.last = max((s["block"] for s in samples), default=-1)
         profiles = lines(directory / "profiles.jsonl")
         self.profiles = {(p["block"], p["attempt"], p["cell"]): p for p in profiles}
         self.known = {}
+
+    def append(self, later):
+        """Runs of some of its cells, made later: as further blocks."""
+        for more in later:
+            first, self.last = 1 + self.last, 1 + self.last + more.last
+            for at, by_block in more.samples.items():
+                cell = self.cells.index(more.cells[at])
+                self.samples.setdefault(cell, {}).update({first + b: s | {"block": first + b, "cell": cell} for b, s in by_block.items()})
+            for (block, attempt, at), window in more.profiles.items():
+                self.profiles[first + block, attempt, self.cells.index(more.cells[at])] = window
 
     @staticmethod
     def of_last_attempts(samples):

@@ -59,6 +59,11 @@ impl Bounds {
         nearest.filter(|bound| *bound != 0.0)
     }
 
+    /// How far a value is from the nearer bound.
+    pub(super) fn distance(self, value: f64) -> f64 {
+        (self.low - value).abs().min((self.high - value).abs())
+    }
+
     /// How far within the bounds a value is, as a share of the nearer one; negative outside.
     pub(super) fn margin(self, value: f64) -> f64 {
         let from = |bound: f64, distance: f64| match bound {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::demand::PlanDemand;
-use super::kept::{Error, Place};
+use super::kept::Error;
 use crate::run::{self, Prepared};
 use crate::store::{self, End};
 use crate::units::ns;
@@ -36,18 +36,17 @@ pub struct Wants {
 }
 
 impl PlanDemand {
-    /// Prepares it; `None` where it was carried out already. `limit` is for a run that goes on: one that had come to
-    /// the end of its time does so only with a new limit.
+    /// Prepares its run in a directory; `None` where it was carried out already. `limit` is for a run that goes on: one
+    /// that had come to the end of its time does so only with a new limit.
     ///
     /// # Errors
     /// This host cannot, or cannot go on with it.
     pub fn prepare(
         &self,
-        place: &Place,
+        directory: PathBuf,
         seed: u64,
         limit: Option<Duration>,
     ) -> Result<Option<Next>, Error> {
-        let directory = place.of_plan(&self.plan.name);
         let begun = directory.join("run.json").exists();
         let prepared = if begun {
             let before = store::load(&directory)?;

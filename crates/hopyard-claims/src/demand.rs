@@ -216,7 +216,7 @@ fn join(sentences: impl Iterator<Item = String>) -> String {
     sentences.collect::<Vec<_>>().join("; ")
 }
 
-fn needs_profile(check: &Check) -> bool {
+pub(super) fn needs_profile(check: &Check) -> bool {
     let of_profile = |what: &What| {
         matches!(
             what,

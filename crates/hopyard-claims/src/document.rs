@@ -1,8 +1,10 @@
 //! What claims amount to, as the document `hopyard/claims/1`.
 
+use std::collections::BTreeSet;
+
 use super::{Chosen, Evidence, Report};
 use crate::assess;
-use crate::model::{ClaimsReport, ClaimsRun, Environment, ReportOfClaims};
+use crate::model::{ClaimsReport, ClaimsRun, Environment, FurtherBlocks, ReportOfClaims};
 use crate::report::claims::SCHEMA;
 use crate::store::Run;
 
@@ -79,19 +81,27 @@ fn whole(reports: Vec<ReportOfClaims>, chosen: &[Chosen<'_>], evidence: &Evidenc
             .runs
             .first()
             .map(|run| machine(&run.header.environment)),
-        runs: evidence.runs.iter().filter(is_about).map(of_run).collect(),
+        runs: evidence
+            .runs
+            .iter()
+            .filter(is_about)
+            .map(|run| of_run(run, evidence))
+            .collect(),
         reports,
     }
 }
 
-fn of_run(run: &Run) -> ClaimsRun {
+fn of_run(run: &Run, evidence: &Evidence) -> ClaimsRun {
     let report = assess::assess(run);
+    let first = evidence.first_further.get(&run.header.plan);
     let warnings = report.warnings.into_iter();
     ClaimsRun {
         plan: report.run.plan,
         id: report.run.id,
         started: report.run.started,
-        blocks: report.run.blocks,
+        further: first.map(|first| further(run, *first)),
+        // Further blocks may have every cell too.
+        blocks: first.map_or(report.run.blocks, |first| report.run.blocks.min(*first)),
         window_s: report.run.window_s,
         confidence: report.run.confidence,
         complete: report.run.complete,
@@ -99,6 +109,18 @@ fn of_run(run: &Run) -> ClaimsRun {
             .filter(|warning| !super::evidence::expected(warning.code))
             .map(|warning| warning.message)
             .collect(),
+    }
+}
+
+/// The blocks of a run that were measured for claims that were undecided.
+fn further(run: &Run, first: u32) -> FurtherBlocks {
+    let later = run.samples.iter().filter(|sample| sample.block >= first);
+    let (blocks, cells): (BTreeSet<u32>, BTreeSet<usize>) =
+        later.map(|sample| (sample.block, sample.cell)).unzip();
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    FurtherBlocks {
+        blocks: count(blocks.len()),
+        cells: count(cells.len()),
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Evidence {
     pub first_looks: BTreeSet<String>,
     /// Runs, at most one for each plan.
     pub runs: Vec<Run>,
+    /// The first block by plan that was measured for a claim that was undecided.
+    pub first_further: BTreeMap<String, u32>,
     /// Why a plan could not be run.
     pub not_run: BTreeMap<String, String>,
     /// What was done in throw-away labs.
@@ -60,6 +62,9 @@ impl Evidence {
             }
             if found.first_looks.contains(plan) {
                 self.first_looks.insert(plan.clone());
+            }
+            if let Some(block) = found.first_further.get(plan) {
+                self.first_further.insert(plan.clone(), *block);
             }
             self.runs.push(run);
         }

@@ -1,5 +1,6 @@
 //! Figures that rules judge, each with an interval at any confidence.
 
+use crate::model::Cell;
 use crate::stats::{self, Estimate, Samples};
 
 /// A figure in the making.
@@ -132,6 +133,8 @@ fn nothing_seen(a: &[f64], b: &[f64]) -> String {
 pub(super) struct Point {
     /// What sets it apart from the other points.
     pub(super) at: String,
+    /// The cells that it is of; none where it was not measured in a run.
+    pub(super) cells: Vec<Cell>,
     pub(super) figure: Figure,
     pub(super) published: Option<f64>,
 }
@@ -173,6 +176,8 @@ impl Gathered {
         self.points
             .extend(other.points.into_iter().map(|point| Point {
                 at: format!("{} {place}", point.at).trim().to_owned(),
+                // They are of another run.
+                cells: Vec::new(),
                 ..point
             }));
         for why in other.untested {

@@ -76,6 +76,15 @@ pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
         }
         _ => of_groups(&mut gathered, &found, (check, premise.as_ref()), values),
     }
+    if matches!(check.judge, Judge::Curve { .. } | Judge::Peak { .. }) {
+        let all = found
+            .iter()
+            .flat_map(|(own, others)| others.iter().chain([own]));
+        let all: Vec<Cell> = all.map(|cell| (*cell).clone()).collect();
+        for point in &mut gathered.points {
+            point.cells.clone_from(&all);
+        }
+    }
     gathered
 }
 
@@ -115,6 +124,7 @@ fn of_groups(
         .zip(names)
         .map(|((group, figure), at)| Point {
             at: said(&[&at, &figure.remark().unwrap_or_default()]),
+            cells: group.cells().cloned().collect(),
             published: group.published(check, run, what),
             figure,
         });

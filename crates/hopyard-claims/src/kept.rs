@@ -3,6 +3,7 @@
 //! ```text
 //! claims.json   what was asked for, and what came of deeds and benches
 //! PLAN/         a run directory for each plan
+//! further/N-ID/ one for each claim that was given further blocks, in their order
 //! guest/PLAN/   one for each that was run in a guest beside
 //! ```
 
@@ -24,11 +25,13 @@ use crate::run::{self, Observer};
 use crate::signals;
 use crate::store;
 pub use found::evidence_from;
-use found::{of_one_machine, runs};
+use found::{add_further, of_one_machine, runs};
 
 /// Version of the file.
 const SCHEMA: &str = "hopyard/claims-store/1";
 const FILE: &str = "claims.json";
+/// The directory of further blocks.
+const FURTHER: &str = "further";
 
 /// What was asked for, and what was found beside the plans.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,6 +56,9 @@ pub struct Asked {
     /// What a guest has of what this machine's kernel lacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<Guest>,
+    /// Has every claim that was undecided had its further blocks, or the time was over?
+    #[serde(default)]
+    pub is_settled: bool,
     /// Why a plan could not be run.
     #[serde(default)]
     pub not_run: BTreeMap<String, String>,
@@ -76,6 +82,7 @@ impl Asked {
             time_limit: None,
             seed: None,
             in_guest: false,
+            is_settled: false,
             guest: None,
             not_run: BTreeMap::new(),
             done: BTreeMap::new(),
@@ -230,6 +237,38 @@ impl Place {
         self.directory.join(plan)
     }
 
+    /// The claims that were given further blocks, in their order.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn further(&self) -> Result<Vec<String>, Error> {
+        let file = self.directory.join(FURTHER);
+        let entries = match fs::read_dir(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+        };
+        let entries = entries.map_err(|source| Error::Read { file, source })?;
+        let names = entries.iter().map(fs::DirEntry::file_name);
+        let mut names: Vec<_> = names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        let claim = |name: String| {
+            name.split_once('-')
+                .map_or(String::new(), |(_, id)| id.to_owned())
+        };
+        Ok(names.into_iter().map(claim).collect())
+    }
+
+    /// Where further blocks of a claim go, after those of so many.
+    #[must_use]
+    pub fn of_further(&self, before: usize, claim: &str) -> PathBuf {
+        // Read in the order of their names.
+        self.directory
+            .join(FURTHER)
+            .join(format!("{before:04}-{claim}"))
+    }
+
     /// Where the run of a plan in a guest is.
     #[must_use]
     pub fn of_plan_in_guest(&self, plan: &str) -> PathBuf {
@@ -246,8 +285,9 @@ impl Place {
     /// # Errors
     /// A run cannot be read, or they are of several machines.
     pub fn evidence(&self) -> Result<Evidence, Error> {
-        let runs = runs(&self.directory)?;
+        let mut runs = runs(&self.directory)?;
         of_one_machine(&runs)?;
+        let first_further = add_further(&mut runs, &self.directory.join(FURTHER))?;
         let plans = runs.iter().map(|run| run.header.plan.clone());
         let asked = (!self.asked.questions).then(|| self.asked.names.clone());
         let asked = asked.into_iter();
@@ -255,6 +295,7 @@ impl Place {
             asked: asked.collect(),
             first_looks: plans.filter(|_| self.asked.quick).collect(),
             runs,
+            first_further,
             not_run: self.asked.not_run.clone(),
             done: self.asked.done.clone(),
             benched: self.asked.benched.clone(),
@@ -307,10 +348,11 @@ impl Place {
         name: &str,
         doing: &str,
         observer: &mut dyn Observer,
-        known: impl Fn(&mut Asked) -> &mut BTreeMap<String, T>,
-        find: impl Fn(&str) -> T,
+        known: impl Fn(&mut Asked) -> &mut BTreeMap<String, Result<T, String>>,
+        find: impl Fn(&str) -> Result<T, String>,
     ) -> Result<bool, Error> {
-        if known(&mut self.asked).contains_key(name) {
+        // What could not be done may be possible by now.
+        if matches!(known(&mut self.asked).get(name), Some(Ok(_))) {
             return Ok(true);
         }
         observer.note(&format!("{doing}: {}", name.replace('-', " ")));

@@ -4,6 +4,7 @@
 //! claims/*.toml ──> file ──> demand (which cells of which plans) ──> campaign (the runs), bench
 //!                                                                      │
 //!  report <── document <── verdict <── judge <── evidence <── kept <───┘
+//!                             └──────> further (what to measure more of)
 //! ```
 //!
 //! A claim is data. Judges ([`rule::Judge`]) are few, and cells are those of the ordinary plans.
@@ -19,6 +20,7 @@ mod document;
 mod evidence;
 mod figure;
 mod file;
+mod further;
 mod gather;
 mod groups;
 pub mod guest;
@@ -60,6 +62,7 @@ pub use demand::{Demand, PlanDemand, demand};
 pub use document::{answers, document};
 pub use evidence::Evidence;
 pub use file::{Claim, Error, Question, Report, parse};
+pub use further::{Further, MOST_TIMES, further};
 pub use lacking::has_kvm;
 pub use lacks::{Lack, lacks};
 pub use rule::{Check, Judge, Said};

@@ -136,6 +136,7 @@ fn of_places(
     };
     gathered.points.push(Point {
         at: said(&[called, &format!("{name} {last} / {}", best.at)]),
+        cells: Vec::new(),
         figure: end.over(best, values)?,
         published: wanted.published.of(&[end.cell]).or_else(ratio),
     });

@@ -63,6 +63,7 @@ fn of_bench(name: &str, evidence: &Evidence) -> Gathered {
             gathered.what.clone_from(&series.what);
             gathered.points.push(Point {
                 at: String::new(),
+                cells: Vec::new(),
                 figure: match &series.base {
                     Some(base) => Figure::Ratio {
                         a: series.values.clone(),

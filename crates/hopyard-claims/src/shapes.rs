@@ -80,6 +80,7 @@ pub(super) fn gather(
         match figure {
             Some(figure) => gathered.points.push(Point {
                 at,
+                cells: Vec::new(),
                 figure: Figure::Known(figure.clone()),
                 published: wanted.published.of(&[*cell]),
             }),

@@ -14,24 +14,17 @@ use super::position::position;
 use super::rule::{Check, Grade, Judge};
 use super::sentence::sentence;
 use crate::model::{
-    BoundPosition, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, GradeReport, PointReport,
+    BoundPosition, Cell, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, GradeReport,
+    PointReport,
 };
-use crate::stats;
+use crate::stats::{self, Estimate};
 
 /// Judges a claim by what was measured.
 #[must_use]
 pub fn judge(chosen: Chosen<'_>, evidence: &Evidence) -> ClaimReport {
     let claim = chosen.claim;
-    let gathered: Vec<(&Check, Gathered)> = claim
-        .checks
-        .iter()
-        .map(|check| (check, of_check(check, chosen.plan_of(check), evidence)))
-        .collect();
-    let points = gathered.iter().map(|(_, g)| g.points.len()).sum();
-    let checks: Vec<CheckReport> = gathered
-        .into_iter()
-        .map(|(check, gathered)| of_points(check, gathered, points, evidence))
-        .collect();
+    let judged = checks(chosen, evidence, 1.0);
+    let checks: Vec<CheckReport> = judged.into_iter().map(|judged| judged.report).collect();
     let verdict = together(&checks);
     let mut report = ClaimReport {
         id: claim.id.clone(),
@@ -47,8 +40,39 @@ pub fn judge(chosen: Chosen<'_>, evidence: &Evidence) -> ClaimReport {
     report
 }
 
+/// A part of a rule that was judged.
+pub(super) struct Judged<'a> {
+    pub(super) check: &'a Check,
+    pub(super) report: CheckReport,
+    /// What its points are of, in their order.
+    pub(super) places: Vec<Place>,
+}
+
+/// What a point is of.
+pub(super) struct Place {
+    pub(super) cells: Vec<Cell>,
+    /// The interval by which it is shown to be outside the bounds.
+    pub(super) wide: Estimate,
+}
+
+/// The parts of a claim's rule, with so many times the risk of error that their runs ask for.
+pub(super) fn checks<'a>(chosen: Chosen<'a>, evidence: &Evidence, risk: f64) -> Vec<Judged<'a>> {
+    let gathered: Vec<(&Check, Gathered)> = chosen
+        .claim
+        .checks
+        .iter()
+        .map(|check| (check, of_check(check, chosen.plan_of(check), evidence)))
+        .collect();
+    let points = gathered.iter().map(|(_, g)| g.points.len()).sum();
+    let judged = gathered.into_iter().map(|(check, mut gathered)| {
+        gathered.confidence += (1.0 - risk) * (1.0 - gathered.confidence);
+        of_points(check, gathered, points, evidence)
+    });
+    judged.collect()
+}
+
 /// All parts have to hold, with all that they are about: a claim of which something cannot be tested may fail, and cannot hold.
-fn together(checks: &[CheckReport]) -> ClaimVerdict {
+pub(super) fn together(checks: &[CheckReport]) -> ClaimVerdict {
     let has = |verdict| checks.iter().any(|check| check.verdict == verdict);
     let whole = checks.iter().all(|check| check.untested.is_empty());
     if has(ClaimVerdict::Fails) {
@@ -62,12 +86,17 @@ fn together(checks: &[CheckReport]) -> ClaimVerdict {
     }
 }
 
-fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence) -> CheckReport {
+fn of_points<'a>(
+    check: &'a Check,
+    gathered: Gathered,
+    all: usize,
+    evidence: &Evidence,
+) -> Judged<'a> {
     let bounds = check.bounds();
     let asked = Confidences::of(check.over, gathered.points.len(), all, gathered.confidence);
     let mut untested = gathered.untested;
     let mut points = Vec::new();
-    let mut figures = Vec::new();
+    let (mut figures, mut of) = (Vec::new(), Vec::new());
     let grade_bounds = check.grade.as_ref().map(Grade::bounds);
     let mut grades = Vec::new();
     for point in gathered.points {
@@ -86,6 +115,8 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
                     measured,
                 });
                 figures.push(point.figure);
+                let cells = point.cells;
+                of.push(Place { cells, wide });
             }
             None => {
                 let at = [gathered.what.as_str(), &point.at].join(" ");
@@ -126,7 +157,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
         untested.push(weaker.clone());
     }
     let deciding = deciding(bounds, &points, verdict);
-    CheckReport {
+    let report = CheckReport {
         what: gathered.what,
         quantity: gathered.quantity,
         at_least: check.at_least,
@@ -141,6 +172,11 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
         points,
         seen,
         untested,
+    };
+    Judged {
+        check,
+        report,
+        places: of,
     }
 }
 

@@ -33,6 +33,9 @@ pub struct ClaimsRun {
     pub started: String,
     /// Number of complete blocks: each has a sample of every cell.
     pub blocks: u32,
+    /// Blocks of some cells besides, for claims that the others did not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub further: Option<FurtherBlocks>,
     /// Length of a measured window, s.
     pub window_s: f64,
     /// Confidence of all intervals, 0 to 1.
@@ -41,6 +44,14 @@ pub struct ClaimsRun {
     pub complete: bool,
     /// What a reader must know before trusting its figures.
     pub warnings: Vec<String>,
+}
+
+/// Blocks of some cells of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FurtherBlocks {
+    pub blocks: u32,
+    /// Cells that any of them has.
+    pub cells: u32,
 }
 
 /// A published report with its claims.

@@ -64,7 +64,8 @@ pub use blocks::{Blocks, FOR_A_VERDICT, GIVEN_UP_AFTER, NotBlocks, WINDOW};
 pub use cell::Cell;
 pub use claims::{
     AnswerFigure, AnswerPoint, Answered, BoundPosition, CheckReport, ClaimReport, ClaimVerdict,
-    ClaimsReport, ClaimsRun, GradeReport, PointReport, QuestionReport, ReportOfClaims,
+    ClaimsReport, ClaimsRun, FurtherBlocks, GradeReport, PointReport, QuestionReport,
+    ReportOfClaims,
 };
 pub use counted::{Counted, InvalidSample, Latency, largest, plausible, scaled};
 pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};

@@ -199,8 +199,12 @@ fn tally(report: &ClaimsReport) -> String {
 }
 
 fn of_run(run: &ClaimsRun) -> String {
+    let further = run.further.as_ref().map_or_else(String::new, |further| {
+        let cells = crate::units::counted(further.cells as usize, "cell");
+        format!(" and {} of {cells} only", further.blocks)
+    });
     format!(
-        "plan {}: {} × {} s, {} confidence{}",
+        "plan {}: {}{further} × {} s, {} confidence{}",
         plain::line(&run.plan),
         crate::units::counted(run.blocks as usize, "block"),
         super::number::chosen(run.window_s),

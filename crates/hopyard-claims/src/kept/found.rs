@@ -1,5 +1,6 @@
 //! What directories hold.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,62 @@ pub(super) fn runs(directory: &Path) -> Result<Vec<Run>, Error> {
     }
     runs.sort_by(|a, b| a.header.plan.cmp(&b.header.plan));
     Ok(runs)
+}
+
+/// Adds to runs what was measured later of some of their cells, as further blocks; the first such block by plan.
+pub(super) fn add_further(
+    runs: &mut [Run],
+    directory: &Path,
+) -> Result<BTreeMap<String, u32>, Error> {
+    let mut first = BTreeMap::new();
+    if !directory.exists() {
+        return Ok(first);
+    }
+    for later in self::runs(directory)? {
+        if let Some(run) = runs
+            .iter_mut()
+            .find(|run| run.header.plan == later.header.plan)
+        {
+            of_one_machine([&*run, &later])?;
+            let block = append(run, later);
+            first.entry(run.header.plan.clone()).or_insert(block);
+        }
+    }
+    Ok(first)
+}
+
+/// Appends the blocks of a later run of the same plan, and says which is the first. Its cells are some of those of the first run.
+fn append(run: &mut Run, later: Run) -> u32 {
+    let after = |blocks: &mut dyn Iterator<Item = u32>| blocks.max().map_or(0, |last| last + 1);
+    let first = after(&mut run.samples.iter().map(|sample| sample.block));
+    let began = run.samples.iter().map(|s| s.started_ns + s.took_ns).max();
+    let planned = &run.header.cells;
+    let cells: Vec<Option<usize>> = later
+        .header
+        .cells
+        .iter()
+        .map(|one| planned.iter().position(|known| known.cell == one.cell))
+        .collect();
+    for mut sample in later.samples {
+        let Some(cell) = cells[sample.cell] else {
+            continue;
+        };
+        sample.block += first;
+        sample.cell = cell;
+        sample.order = u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
+        sample.started_ns += began.unwrap_or(0);
+        run.samples.push(sample);
+    }
+    for mut window in later.profiles {
+        let Some(cell) = cells[window.cell] else {
+            continue;
+        };
+        window.block += first;
+        window.cell = cell;
+        run.profiles.push(window);
+    }
+    run.header.blocks_max = after(&mut run.samples.iter().map(|sample| sample.block));
+    first
 }
 
 /// What directories hold that runs or claims were kept in. Of two runs of a plan the first counts.

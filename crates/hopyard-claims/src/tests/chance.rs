@@ -9,10 +9,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::oracle::Part;
 use super::spoiled::{any_path, chance, nearly, spoil};
-use super::synthetic::{Aim, Aimed, World};
+use super::synthetic::{Aim, Aimed, BLOCKS, World};
 use super::*;
 use crate::guest::Guest;
-use crate::model::{AXES, Axis};
+use crate::model::{AXES, Axis, FOR_A_VERDICT};
 use crate::store::{PlannedCell, Record, Writer};
 
 /// All evidence of one seed.
@@ -44,7 +44,43 @@ pub(super) fn write(seed: u64, directory: &Path) {
         if has_guest && chance(&mut rng, 0.5) {
             keep_in_guest(&mut run, &place, &mut rng);
         }
+        if chance(&mut rng, 0.5) {
+            keep_later(&mut run, &place, at, &mut rng);
+        }
         keep(&run, &place.of_plan(&run.header.plan));
+    }
+}
+
+/// The last blocks are of a later run, which has some of the cells, in another order.
+fn keep_later(run: &mut Run, place: &kept::Place, at: usize, rng: &mut ChaCha8Rng) {
+    // Enough for a verdict are left.
+    let from = rng.random_range(FOR_A_VERDICT..BLOCKS);
+    let mut cells: Vec<usize> = (0..run.header.cells.len()).collect();
+    cells.retain(|_| chance(rng, 0.8));
+    cells.shuffle(rng);
+    let mut later = run.clone();
+    keep_cells(&mut later, &cells);
+    later.samples.retain(|sample| sample.block >= from);
+    later.profiles.retain(|window| window.block >= from);
+    later.samples.iter_mut().for_each(|one| one.block -= from);
+    later.profiles.iter_mut().for_each(|one| one.block -= from);
+    keep(&later, &place.of_further(at, "X1"));
+    run.samples.retain(|sample| sample.block < from);
+    run.profiles.retain(|window| window.block < from);
+}
+
+/// A run has these cells alone, in this order.
+fn keep_cells(run: &mut Run, cells: &[usize]) {
+    let new = |old: usize| cells.iter().position(|at| *at == old);
+    let planned = cells.iter().map(|at| run.header.cells[*at].clone());
+    run.header.cells = planned.collect();
+    run.samples.retain(|sample| cells.contains(&sample.cell));
+    run.profiles.retain(|window| cells.contains(&window.cell));
+    for sample in &mut run.samples {
+        sample.cell = new(sample.cell).unwrap();
+    }
+    for window in &mut run.profiles {
+        window.cell = new(window.cell).unwrap();
     }
 }
 
@@ -93,25 +129,10 @@ fn keep_in_guest(run: &mut Run, place: &kept::Place, rng: &mut ChaCha8Rng) {
     keep(run, &place.of_plan_in_guest(&run.header.plan));
     run.header.environment.cpu_model = own;
     let path = any_path(run, rng);
-    let mut left = Vec::new();
-    for (at, planned) in std::mem::take(&mut run.header.cells)
-        .into_iter()
-        .enumerate()
-    {
-        if planned.cell.path != path {
-            left.push(at);
-            run.header.cells.push(planned);
-        }
-    }
-    let new = |old: usize| left.iter().position(|at| *at == old);
-    run.samples.retain(|sample| left.contains(&sample.cell));
-    run.profiles.retain(|window| left.contains(&window.cell));
-    for sample in &mut run.samples {
-        sample.cell = new(sample.cell).unwrap();
-    }
-    for window in &mut run.profiles {
-        window.cell = new(window.cell).unwrap();
-    }
+    let others = run.header.cells.iter().enumerate();
+    let others = others.filter(|(_, planned)| planned.cell.path != path);
+    let others: Vec<usize> = others.map(|(at, _)| at).collect();
+    keep_cells(run, &others);
     let why = "this kernel has none".to_owned();
     run.header.left_out.push((path, why));
 }

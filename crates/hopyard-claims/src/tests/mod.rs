@@ -6,6 +6,7 @@ mod counts;
 mod directories;
 mod every;
 mod files;
+mod further;
 mod means;
 mod oracle;
 mod peaks;

@@ -2,28 +2,26 @@
 
 mod guests;
 mod lacks;
+mod measure;
 mod show;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 pub(super) use lacks::doctor;
 pub(super) use show::list;
 
-use crate::claims::campaign::{self, Wants};
 use crate::claims::kept::{self, Asked, Place, evidence_from};
-use crate::claims::{self, Chosen, Demand, Evidence, Judge, Report};
+use crate::claims::{self, Chosen, Evidence, Judge, Report};
 use crate::cli::guest::GuestArgs;
-use crate::cli::progress::Progress;
 use crate::cli::run::{check_out, destination};
 use crate::cli::{Done, Failure, args, deliver};
 use crate::guest;
 use crate::model::ClaimsReport;
 use crate::report::claims::Detail;
-use crate::run::{self, Observer};
-use crate::units::show_duration;
-use crate::{profile, signals};
+use crate::run;
+use crate::signals;
 
 /// Time for the plans of a first look; functional checks and benches need part of the ten minutes too.
 const QUICK: Duration = Duration::from_secs(520);
@@ -67,8 +65,8 @@ pub(super) struct ClaimsArgs {
     /// Continue claims that were interrupted
     #[arg(long, value_name = "DIR", conflicts_with_all = ["names", "quick", "out", "kernel"])]
     resume: Option<PathBuf>,
-    /// Measure all plans no longer than this together, each by the number of claims that it decides (default: of all claims 55m, of named
-    /// ones each plan its own time limit)
+    /// Measure all plans no longer than this together: first the fewest blocks of each that decide anything, then more for claims that
+    /// are undecided (default: of all claims 55m, of named ones each plan its own time limit)
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     time_limit: Option<Duration>,
     /// Seed of every random order (default: random, and recorded)
@@ -246,12 +244,15 @@ fn check(args: &ClaimsArgs) -> Done {
     let limit = args.time_limit.or(place.asked.time_limit);
     for plan in &mut demand.plans {
         plan.plan.time_limit = limit.or(plan.plan.time_limit);
+        if host.is_none() && measure::goes_on(args, &place) {
+            plan.plan.blocks.max = plan.plan.blocks.min;
+        }
     }
     place.asked.not_run.extend(demand.not_run.clone());
     place.keep()?;
-    let whole = match &host {
+    let (whole, failed) = match &host {
         Some(host) => match guests::measure_all(args, host, &mut place, &demand) {
-            Ok(whole) => whole,
+            Ok(whole) => (whole, None),
             Err(failure) => {
                 if let Err(error) = place.take_back() {
                     crate::note(format_args!("{}", crate::chain(&error)));
@@ -259,10 +260,12 @@ fn check(args: &ClaimsArgs) -> Done {
                 return Err(failure);
             }
         },
-        None => {
-            measure_here(args, &mut place, &demand)?
-                && guests::measure_beside(args, &chosen, &mut place)?
-        }
+        None if !measure::measure_here(args, &chosen, &mut place, &demand)? => (false, None),
+        None => match guests::measure_beside(args, &chosen, &mut place) {
+            Ok(whole) => (whole, None),
+            // What was measured here is told nevertheless.
+            Err(failure) => (false, Some(failure)),
+        },
     };
     let directory = place.directory().to_owned();
     let evidence = place.evidence()?;
@@ -286,67 +289,13 @@ fn check(args: &ClaimsArgs) -> Done {
             "judges them"
         }
     ));
-    if whole {
+    if let Some(failure) = failed {
+        Err(failure)
+    } else if whole {
         Ok(done)
     } else {
         Err(Failure::interrupted())
     }
-}
-
-/// Runs on this host; returns false if the user interrupted.
-fn measure_here(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result<bool, Failure> {
-    let mut progress = Progress::new();
-    if demand.plans.iter().any(|plan| plan.profile) {
-        let cpus = hopyard_net::cpu::online_cpus().map_err(crate::measure::Error::from)?;
-        profile::check(&cpus)?;
-    }
-    // All are prepared before any is run, so that mistakes and the total time are known first.
-    let mut next = Vec::new();
-    for plan in &demand.plans {
-        let seed = seed(args, place);
-        match plan.prepare(place, seed, args.time_limit) {
-            Ok(prepared) => next.extend(prepared),
-            Err(kept::Error::Run(run::Error::Nothing(why))) => {
-                place.asked.not_run.insert(plan.plan.name.clone(), why);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    place.keep()?;
-    // What short plans leave over is there for the long ones, which decide more the longer they go on.
-    next.sort_by_key(|one| one.wants.most);
-    let takes: Duration = next.iter().map(|next| next.wants.most).sum();
-    let limit = budget(args, place);
-    let said = limit.map_or(takes, |limit| takes.min(limit));
-    progress.note(&format!(
-        "{} plans take {}{}, and {} checks some seconds each",
-        next.len(),
-        show_duration(Duration::from_secs(said.as_secs())),
-        if said < takes { ", cut short" } else { "" },
-        demand.deeds.len() + demand.benches.len()
-    ));
-    if !place.try_out(demand, &mut progress)? {
-        return Ok(false);
-    }
-    let began = Instant::now();
-    let mut wanted: Vec<Wants> = next.iter().map(|one| one.wants).collect();
-    for mut one in next {
-        if let Some(limit) = limit {
-            let left = limit.saturating_sub(began.elapsed());
-            let shares = campaign::shares(&wanted, left);
-            one.limit_to(shares.first().copied().unwrap_or(left));
-        }
-        wanted.remove(0);
-        let (run, failure) = one
-            .prepared
-            .carry_out(&one.directory, &mut Progress::new())?;
-        match failure {
-            Some(error) => return Err(error.into()),
-            None if run.end == Some(crate::store::End::Interrupted) => return Ok(false),
-            None => {}
-        }
-    }
-    Ok(true)
 }
 
 /// How long all plans may take together, if anybody says so.

@@ -1,0 +1,232 @@
+//! What to measure more of: the cells that the undecided claim needs that is decided soonest.
+//!
+//! A claim whose first blocks decide it is left alone. The time that is left goes to the others, one after another, to the
+//! cells alone that their verdict hangs on. Who looks again after every few blocks errs more often than the confidence
+//! says. So looks are few, and before the last one a verdict takes a part of the risk of error (after Haybittle 1971 and Peto
+//! 1976, who asked interim looks of trials for more than the last one).
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::bounds::Bounds;
+use super::demand::{PlanDemand, needs_profile, part};
+use super::rule::{Check, Over};
+use super::verdict::{Judged, checks, together};
+use super::{Chosen, Evidence};
+use crate::model::{Blocks, BoundPosition, Cell, CheckReport, ClaimVerdict, FOR_A_VERDICT};
+use crate::plan;
+use crate::stats::Estimate;
+use crate::store::Run;
+
+/// Share of the risk of error that a verdict has before the last one.
+const EARLY: f64 = 0.2;
+/// A claim gets more blocks this often at most. Some do not narrow their figures: those of cells that fail, or of a figure that
+/// is known only as finely as numbers of senders were measured.
+pub const MOST_TIMES: usize = 4;
+/// A claim that seems to take this many times what is left is not begun: what it takes is known only roughly.
+const HOPE: u32 = 4;
+/// At once a claim gets this many times the blocks that it has: at most, because what is missing is known better after them, and at
+/// least, so that looks are few.
+const GROWTH: RangeInclusive<f64> = 0.5..=2.0;
+
+/// More blocks of some cells of a plan, for a claim.
+#[derive(Debug)]
+pub struct Further {
+    /// The claim.
+    pub claim: String,
+    /// The plan with the cells and the number of blocks.
+    pub demand: PlanDemand,
+    /// The time that deciding the claim takes, roughly.
+    pub takes: Duration,
+}
+
+/// What to measure next with the time that is left. What was `spent` on a claim counts with what it still seems to take: one that takes
+/// more each time lies on its bound, and shall not keep the others waiting. `None` if every claim is decided, or none of the others in this time.
+///
+/// # Errors
+/// A plan that comes along is wrong, which a test rules out.
+pub fn further(
+    chosen: &[Chosen<'_>],
+    evidence: &Evidence,
+    left: Duration,
+    spent: &dyn Fn(&str) -> Duration,
+) -> Result<Option<Further>, plan::FileError> {
+    let wanted = chosen.iter().flat_map(|one| wanted(*one, evidence));
+    let in_time = wanted.filter(|wanted| wanted.takes <= left * HOPE);
+    let all = |wanted: &Wanted| wanted.takes + spent(&wanted.claim);
+    match in_time.min_by_key(|wanted| (!wanted.decides, all(wanted))) {
+        Some(wanted) => wanted.further(evidence).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What a claim wants of one plan.
+#[derive(Debug)]
+struct Wanted {
+    claim: String,
+    plan: String,
+    cells: Vec<Cell>,
+    profile: bool,
+    /// Can it be decided? A claim of which something cannot be tested is not shown to hold.
+    decides: bool,
+    /// Blocks that there are, and those that are missing.
+    known: f64,
+    missing: f64,
+    takes: Duration,
+}
+
+/// Cells that a verdict hangs on.
+struct Open<'a> {
+    check: &'a Check,
+    cells: &'a [Cell],
+    known: f64,
+    missing: f64,
+    /// Is the estimate outside the rule's bounds?
+    is_outside: bool,
+}
+
+/// What an undecided claim wants of each plan; nothing of one that is decided or that blocks cannot decide.
+fn wanted(one: Chosen<'_>, evidence: &Evidence) -> Vec<Wanted> {
+    let judged = checks(one, evidence, EARLY);
+    let reports: Vec<_> = judged.iter().map(|part| part.report.clone()).collect();
+    if together(&reports) != ClaimVerdict::Undecided {
+        return Vec::new();
+    }
+    let undecided = |part: &&Judged<'_>| part.report.verdict == ClaimVerdict::Undecided;
+    let mut open: Vec<Open<'_>> = judged.iter().filter(undecided).flat_map(of_check).collect();
+    // A part that shows nothing by failing.
+    open.retain(|open| !(open.is_outside && open.check.weaker.is_some()));
+    // One point outside refutes the claim, whatever the others are.
+    let refutes = |open: &&Open<'_>| open.is_outside && open.check.over == Over::Every;
+    let by_blocks = |a: &&Open<'_>, b: &&Open<'_>| a.missing.total_cmp(&b.missing);
+    let nearest = open.iter().filter(refutes).min_by(by_blocks);
+    if let Some(cells) = nearest.map(|open| open.cells) {
+        open.retain(|other| std::ptr::eq(other.cells, cells));
+    }
+    let is_whole =
+        |part: &CheckReport| part.untested.is_empty() && part.verdict != ClaimVerdict::Untestable;
+    let decides = reports.iter().all(is_whole) || open.iter().any(|open| open.is_outside);
+    let mut by_plan: BTreeMap<&str, Vec<Open<'_>>> = BTreeMap::new();
+    for open in open {
+        by_plan
+            .entry(one.plan_of(open.check))
+            .or_default()
+            .push(open);
+    }
+    let of_plan = |(plan, open): (&str, Vec<Open<'_>>)| {
+        let run = evidence.of_plan(plan).ok()?;
+        let wanted = of_plan(&one.claim.id, run, &open)?;
+        Some(Wanted { decides, ..wanted })
+    };
+    by_plan.into_iter().filter_map(of_plan).collect()
+}
+
+/// The points of a part that lie across its bounds.
+fn of_check<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
+    let bounds = Bounds::of_report(&part.report);
+    let points = part.report.points.iter().zip(&part.places);
+    points.filter_map(move |(point, place)| {
+        let own = &point.measured;
+        let is_outside = bounds.margin(own.value) < 0.0;
+        // If only a disturbed window is above 0, no number of others shows that nothing is.
+        let is_hopeless = bounds.ask_for_none() && own.value > 0.0;
+        let is_open = point.lies == BoundPosition::Across && !place.cells.is_empty();
+        (is_open && !is_hopeless).then(|| Open {
+            check: part.check,
+            cells: &place.cells,
+            known: own.n as f64,
+            missing: missing(if is_outside { &place.wide } else { own }, bounds),
+            is_outside,
+        })
+    })
+}
+
+/// Blocks that are missing until an interval ends at the nearer bound: it shrinks with the square root of their number.
+fn missing(measured: &Estimate, bounds: Bounds) -> f64 {
+    let half = (measured.high - measured.low) / 2.0;
+    let factor = half / bounds.distance(measured.value);
+    let missing = measured.n as f64 * (factor * factor - 1.0);
+    missing.max(f64::from(FOR_A_VERDICT))
+}
+
+fn of_plan(claim: &str, run: &Run, open: &[Open<'_>]) -> Option<Wanted> {
+    let planned = run.header.cells.iter().map(|planned| &planned.cell);
+    let is_needed = |cell: &&Cell| open.iter().any(|open| open.cells.contains(cell));
+    let cells: Vec<Cell> = planned.filter(is_needed).cloned().collect();
+    let profile = open.iter().any(|open| needs_profile(open.check));
+    let most = |of: fn(&Open<'_>) -> f64| open.iter().map(of).fold(0.0, f64::max);
+    let missing = most(|open| open.missing);
+    let block = block_takes(run, &cells, profile);
+    // A part that stands on its bound takes for ever.
+    let takes = Duration::try_from_secs_f64(block.as_secs_f64() * missing).ok()?;
+    (!cells.is_empty()).then(|| Wanted {
+        claim: claim.to_owned(),
+        plan: run.header.plan.clone(),
+        cells,
+        profile,
+        decides: true,
+        known: most(|open| open.known),
+        missing,
+        takes,
+    })
+}
+
+/// How long these cells took in a block, on average. Of cells that took turns each has an equal part of their time.
+fn block_takes(run: &Run, cells: &[Cell], profile: bool) -> Duration {
+    let mut shared: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+    for sample in &run.samples {
+        *shared.entry((sample.block, sample.started_ns)).or_default() += 1;
+    }
+    let of_cell = |cell: &Cell| -> Option<Duration> {
+        let at = run
+            .header
+            .cells
+            .iter()
+            .position(|planned| planned.cell == *cell)?;
+        let own = run.samples.iter().filter(|sample| sample.cell == at);
+        let parts = own.map(|sample| {
+            Duration::from_nanos(sample.took_ns) / shared[&(sample.block, sample.started_ns)]
+        });
+        let count = u32::try_from(parts.clone().count()).ok()?;
+        parts.sum::<Duration>().checked_div(count)
+    };
+    let measuring: Duration = cells.iter().filter_map(of_cell).sum();
+    let header = &run.header;
+    let window = header.profile_window_ns.unwrap_or(header.window_ns);
+    let profiling =
+        Duration::from_nanos(window + header.warm_up_ns) * u32::try_from(cells.len()).unwrap_or(0);
+    measuring + if profile { profiling } else { Duration::ZERO }
+}
+
+impl Wanted {
+    fn further(self, evidence: &Evidence) -> Result<Further, plan::FileError> {
+        let mut plan = plan::find(&self.plan)?;
+        if evidence.first_looks.contains(&self.plan) {
+            plan.apply_quick_preset();
+        }
+        let [least, most] = [GROWTH.start(), GROWTH.end()].map(|factor| self.known * factor);
+        let at_once = self
+            .missing
+            .clamp(least, most)
+            .max(f64::from(FOR_A_VERDICT));
+        // Saturates, and no plan has so many.
+        let blocks = (at_once.ceil() as u32).min(Blocks::MOST);
+        plan.blocks = Blocks {
+            min: blocks,
+            max: blocks,
+        };
+        plan.time_limit = None;
+        plan.parts = self.cells.iter().map(part).collect();
+        Ok(Further {
+            claim: self.claim,
+            takes: self.takes,
+            demand: PlanDemand {
+                plan,
+                profile: self.profile,
+                claims: 1,
+                left_out: Vec::new(),
+            },
+        })
+    }
+}

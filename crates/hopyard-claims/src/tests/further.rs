@@ -1,0 +1,190 @@
+//! Which undecided claim is measured further, and what comes of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::further::{Further, further};
+use crate::kept::{Asked, Place};
+use crate::store::{End, Record, Writer};
+
+/// X1 asks for more than `bridge` moves, X2 for a little more than `macvlan` does.
+const TWO: &str = r#"
+report = "mine"
+title = "Of mine"
+source = "nobody"
+plan = "paths"
+[[claim]]
+id = "X1"
+statement = "bridge is fast"
+measure = "m"
+rule = "at least 0.95"
+published = "none"
+where = ["HOST"]
+[[claim.check]]
+judge = "ratio"
+quantity = "rate"
+cells = { path = "bridge" }
+to = ["veth"]
+at_least = 0.95
+[[claim]]
+id = "X2"
+statement = "macvlan is fast"
+measure = "m"
+rule = "at least 0.95"
+published = "none"
+where = ["HOST"]
+[[claim.check]]
+judge = "ratio"
+quantity = "rate"
+cells = { path = "macvlan" }
+to = ["veth"]
+at_least = 0.95
+"#;
+
+const PATHS: [(&str, f64); 4] = [
+    ("veth", 1e9),
+    ("bridge", 0.93e9),
+    ("direct", 1e9),
+    ("macvlan", 0.945e9),
+];
+
+/// A run in which each cell took a second in each block.
+fn timed(blocks: u32, spread: f64) -> Run {
+    let mut run = made(&PATHS, blocks, spread);
+    run.header.plan = "paths".to_owned();
+    for sample in &mut run.samples {
+        sample.took_ns = 1_000_000_000;
+        sample.started_ns = u64::from(sample.order) * sample.took_ns;
+    }
+    run
+}
+
+fn next(text: &str, run: Run, left: u64) -> Option<Further> {
+    next_after(text, run, left, 0)
+}
+
+/// The same after so many seconds were spent on X1.
+fn next_after(text: &str, run: Run, left: u64, spent: u64) -> Option<Further> {
+    let report = [parse("mine.toml", text).unwrap()];
+    let chosen = choose(&report, &[]).unwrap();
+    let evidence = Evidence {
+        runs: vec![run],
+        ..Evidence::default()
+    };
+    let spent = |claim: &str| Duration::from_secs(if claim == "X1" { spent } else { 0 });
+    further(&chosen, &evidence, Duration::from_secs(left), &spent).unwrap()
+}
+
+fn paths(next: &Further) -> Vec<String> {
+    let parts = next.demand.plan.parts.iter();
+    let names = parts.map(|part| match &part.paths {
+        Paths::Named(names) => names.concat(),
+        other => panic!("{other:?}"),
+    });
+    names.collect()
+}
+
+#[test]
+fn the_claim_that_is_decided_soonest_has_more_of_its_cells() {
+    let one = next(TWO, timed(8, 0.01), 3600).unwrap();
+    assert_eq!(
+        (one.claim.as_str(), paths(&one)),
+        ("X1", vec!["veth".to_owned(), "bridge".to_owned()])
+    );
+    let blocks = one.demand.plan.blocks;
+    assert_eq!((blocks.min, blocks.max), (8, 8));
+    assert!(
+        !one.demand.profile && one.takes == Duration::from_secs(16),
+        "{one:?}"
+    );
+    let other = next_after(TWO, timed(8, 0.01), 3600, 3000).unwrap();
+    assert_eq!(other.claim, "X2");
+    // Its interval at 95 % is outside, which is not enough before the end.
+    let report = parse("mine.toml", TWO).unwrap();
+    let evidence = Evidence {
+        runs: vec![timed(8, 0.01)],
+        ..Evidence::default()
+    };
+    let first = choose(std::slice::from_ref(&report), &[]).unwrap()[0];
+    assert_eq!(judge(first, &evidence).verdict, ClaimVerdict::Fails);
+    // After more of the same it is sure, and the other one's turn. That is known roughly: it gets twice what there is.
+    let two = next(TWO, timed(16, 0.01), 3600).unwrap();
+    assert_eq!((two.claim.as_str(), two.demand.plan.blocks.max), ("X2", 32));
+    let later = next(TWO, timed(90, 0.01), 3600).unwrap();
+    assert_eq!(
+        (later.claim.as_str(), later.demand.plan.blocks.max),
+        ("X2", 45)
+    );
+    assert!(two.takes > Duration::from_secs(100), "{two:?}");
+}
+
+#[test]
+fn what_is_decided_or_takes_too_long_is_left_alone() {
+    assert!(next(TWO, timed(8, 0.0001), 3600).is_none());
+    // X1 takes 16 s, and may take less than it seems to.
+    assert!(next(TWO, timed(8, 0.01), 4).is_some());
+    assert!(next(TWO, timed(8, 0.01), 3).is_none());
+    // What would refute it says nothing.
+    let weaker = TWO.replace(
+        "at_least = 0.95\n",
+        "at_least = 0.95\nweaker = \"something is lost\"\n",
+    );
+    assert!(next(&weaker, timed(8, 0.01), 3600).is_none());
+    // A value on the bound is never decided.
+    let mut even = timed(8, 0.01);
+    for sample in &mut even.samples {
+        let factor = if sample.cell == 1 { 0.95 / 0.93 } else { 1.0 };
+        if let Outcome::Measured(m) = &mut sample.outcome {
+            m.received.bytes = (m.received.bytes as f64 * factor) as u64;
+        }
+    }
+    assert_eq!(
+        next(TWO, even, 3600).map(|one| one.claim),
+        Some("X2".to_owned())
+    );
+}
+
+fn keep(run: &Run, directory: &Path) {
+    let mut writer = Writer::create(directory, &run.header).unwrap();
+    for sample in &run.samples {
+        writer.append(sample).unwrap();
+    }
+    writer.finish(End::Complete).unwrap();
+}
+
+#[test]
+fn later_blocks_count_with_the_first_ones() {
+    let home = tempfile::tempdir().unwrap();
+    let place = Place::create(&home.path().join("claims"), Asked::new(&[], false)).unwrap();
+    keep(&timed(8, 0.05), &place.of_plan("paths"));
+    // Of other cells, in another order, and twice.
+    for before in 0..2 {
+        let mut later = timed(16, 0.05);
+        later.header.blocks_max = 16;
+        later.header.cells = [1, 0].map(|at| later.header.cells[at].clone()).into();
+        later.samples.retain(|sample| sample.cell < 2);
+        for sample in &mut later.samples {
+            sample.cell = 1 - sample.cell;
+        }
+        keep(&later, &place.of_further(before, "X1"));
+    }
+    assert_eq!(place.further().unwrap(), ["X1", "X1"]);
+    let evidence = place.evidence().unwrap();
+    let report = parse("mine.toml", TWO).unwrap();
+    let chosen = choose(std::slice::from_ref(&report), &[]).unwrap();
+    let counts = chosen.iter().map(|one| {
+        let judged = judge(*one, &evidence);
+        let point = &judged.checks[0].points[0];
+        (point.measured.n, (point.measured.value * 100.0).round())
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), [(40, 93.0), (8, 94.0)]);
+    let told = document(&chosen, &evidence);
+    let later = told.runs[0].further.as_ref().unwrap();
+    assert_eq!((told.runs[0].blocks, later.blocks, later.cells), (8, 32, 2));
+    let text = (crate::report::export("text").unwrap().claims.unwrap())(&told, Detail::Parts);
+    assert!(
+        text.contains("8 blocks and 32 of 2 cells only × 0.2 s"),
+        "{text}"
+    );
+}
