@@ -94,7 +94,10 @@ fn cells(plan: &plan::Plan, checks: &[&Check], emulated: bool) -> Result<Vec<Cel
     let is_lacking =
         |cell: &Cell| can_be_in_guest(&cell.path) && lacking(&cell.path, false).is_some();
     let needed = |cell: &Cell| {
-        checks.iter().any(|check| {
+        let premises = checks.iter().filter_map(|check| check.given.as_ref());
+        let premises = premises.map(|given| &*given.check);
+        let mut asked = checks.iter().copied().chain(premises);
+        asked.any(|check| {
             pairs(check, &all).iter().any(|(own, others)| {
                 let is_in = *own == cell || others.contains(&cell);
                 is_in && (is_lacking(own) || others.iter().any(|other| is_lacking(other)))

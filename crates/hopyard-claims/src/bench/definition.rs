@@ -1,6 +1,6 @@
 //! ND11: a guest's definition that names its physical device is all there is, and a small script for each interface does the rest.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -83,10 +83,16 @@ fn call(
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            input.write_all(text.as_bytes())?;
+        // One that ends before it has read this says why.
+        let written = child
+            .stdin
+            .take()
+            .map(|mut input| input.write_all(text.as_bytes()));
+        let said = child.wait_with_output()?;
+        match written {
+            Some(Err(error)) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(said),
         }
-        child.wait_with_output()
     })?;
     let said = said.map_err(failed)?;
     if said.status.success() {
