@@ -28,18 +28,27 @@ pub(crate) const RTA_MULTIPATH: u16 = 9;
 pub(crate) const RTA_NH_ID: u16 = 30;
 const RTA_VIA: u16 = 18;
 
+/// A list of all families at once is made with the network locked (`rtnl_dump_all`), one of a single family is not since Linux 6.9. A
+/// kernel without a family gives all others, so lists may have things twice.
+const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
+
 impl Handle {
     /// The addresses of all devices, with the index of each one's device.
     ///
     /// # Errors
     /// [`Error::Kernel`] if the dump fails.
     pub fn addresses(&self) -> Result<Vec<(u32, IpAddr)>> {
-        let message = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-        let replies = self.dump("list the addresses of a namespace", &message)?;
-        Ok(replies
-            .iter()
-            .filter_map(|reply| own_address(reply))
-            .collect())
+        let mut all = Vec::new();
+        for family in FAMILIES {
+            let mut message = AddressMessage::default();
+            message.header.family = family;
+            let message = RouteNetlinkMessage::GetAddress(message);
+            let replies = self.dump("list the addresses of a namespace", &message)?;
+            all.extend(replies.iter().filter_map(|reply| own_address(reply)));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
     }
 
     /// The gateways of all routes, with the index of the device that leads to each.
@@ -47,9 +56,14 @@ impl Handle {
     /// # Errors
     /// [`Error::Kernel`] if the dump fails.
     pub fn gateways(&self) -> Result<Vec<(u32, IpAddr)>> {
-        let message = RouteNetlinkMessage::GetRoute(RouteMessage::default());
-        let replies = self.dump("list the routes of a namespace", &message)?;
-        let mut gateways: Vec<_> = replies.iter().flat_map(|reply| hops(reply)).collect();
+        let mut gateways = Vec::new();
+        for family in FAMILIES {
+            let mut message = RouteMessage::default();
+            message.header.address_family = family;
+            let message = RouteNetlinkMessage::GetRoute(message);
+            let replies = self.dump("list the routes of a namespace", &message)?;
+            gateways.extend(replies.iter().flat_map(|reply| hops(reply)));
+        }
         gateways.sort_unstable();
         gateways.dedup();
         Ok(gateways)

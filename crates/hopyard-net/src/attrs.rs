@@ -1,9 +1,9 @@
 //! Reading netlink attributes out of replies.
 //!
-//! Requests are built from `netlink-packet-route`'s types. Replies are read attribute by attribute
+//! Requests are built from `netlink-packet-route`'s types, and with [`nested`] where it has none. Replies are read attribute by attribute
 //! instead: only what is needed, so that an attribute a newer kernel added cannot break a dump.
 
-use netlink_packet_core::{NLA_TYPE_MASK, NlasIterator};
+use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED, NLA_TYPE_MASK, NlasIterator};
 
 /// The attributes behind a fixed header of `header` bytes, as (type, value). Stops at the first
 /// malformed one.
@@ -49,6 +49,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
         .position(|&byte| byte == 0)
         .unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+}
+
+/// An attribute that holds others.
+pub(crate) fn nested(kind: u16, attributes: &[DefaultNla]) -> DefaultNla {
+    let mut value = vec![0; attributes.buffer_len()];
+    attributes.emit(&mut value);
+    DefaultNla::new(kind | NLA_F_NESTED, value)
 }
 
 #[cfg(test)]

@@ -4,13 +4,22 @@ use std::fs;
 use std::io;
 use std::net::Ipv6Addr;
 
+use netlink_packet_core::DefaultNla;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::LinkAttribute;
+
+use crate::attrs::nested;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
+use crate::link::named;
 
 /// No duplicate address detection, no router solicitations or advertisements, no link-local
 /// addresses (mode 1, `IN6_ADDR_GEN_MODE_NONE`). The multicast groups of an address are reported
 /// twice; the second report follows within a millisecond instead of a second, in nobody's window.
-const QUIET: [(&str, &str); 7] = [
+///
+/// IPv6 itself is on: a host where it is off may hand that down (`net.core.devconf_inherit_init_net`).
+const QUIET: [(&str, &str); 8] = [
+    ("disable_ipv6", "0"),
     ("accept_dad", "0"),
     ("dad_transmits", "0"),
     ("router_solicitations", "0"),
@@ -20,7 +29,42 @@ const QUIET: [(&str, &str); 7] = [
     ("mldv2_unsolicited_report_interval", "1"),
 ];
 
+/// `IFLA_INET6_ADDR_GEN_MODE` (include/uapi/linux/if_link.h).
+const ADDR_GEN_MODE: u16 = 8;
+/// `IFLA_AF_SPEC`.
+const AF_SPEC: u16 = 26;
+
+/// How a device gets its link-local address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinkLocal {
+    /// Made from its Ethernet address (EUI-64), as usual.
+    FromMac = 0,
+    /// It gets none.
+    None = 1,
+}
+
 impl Handle {
+    /// Says how a device gets its link-local address when it comes up. The same as the setting `addr_gen_mode` of the device; but who
+    /// writes that waits for other changes of the network by trying again and again, and this waits in a queue.
+    ///
+    /// Kernels without IPv6 are left as they are.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for the device.
+    pub fn set_link_local(&self, name: &str, how: LinkLocal) -> Result<()> {
+        let what = format!("set the link-local address of `{name}`");
+        let mode = DefaultNla::new(ADDR_GEN_MODE, vec![how as u8]);
+        let of_family = nested(libc::AF_INET6 as u16, &[mode]);
+        let mut message = named(name);
+        let spec = LinkAttribute::Other(nested(AF_SPEC, &[of_family]));
+        message.attributes.push(spec);
+        match self.ask(&what, name, RouteNetlinkMessage::SetLink(message), 0) {
+            Err(error) if error.errno() == Some(libc::EAFNOSUPPORT) => Ok(()),
+            set => set.map(drop),
+        }
+    }
+
     /// Stops IPv6 background traffic and delays in the namespace. Call it before devices are made:
     /// they copy `default` when they are registered. Neighbour discovery keeps working, from the
     /// global addresses given with [`Handle::add_address`]; only where IPv6 is *forwarded* the kernel

@@ -104,6 +104,7 @@ pub use gso::MaxSizes;
 pub use handle::Handle;
 pub use ipsec::{EspDirection, EspKey, EspMode, EspState, EspTraffic, probe_esp};
 pub use iptables::{IptablesFamily, restore_iptables};
+pub use ipv6::LinkLocal;
 pub use kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NetkitLayer, NewLink};
 pub use limits::allow_files;
 pub use link::{Link, XdpHook};

@@ -1,9 +1,9 @@
 //! MACsec devices: keys, and what was encrypted, by generic netlink (`include/uapi/linux/if_macsec.h`).
 
-use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
+use netlink_packet_core::{DefaultNla, Emitable};
 use netlink_packet_generic::GenlFamily;
 
-use crate::attrs::{attribute, attributes, u32_at, u64_at};
+use crate::attrs::{attribute, attributes, nested, u32_at, u64_at};
 use crate::error::Result;
 use crate::genl::GENLMSGHDR;
 use crate::handle::{Handle, missing_device};
@@ -129,12 +129,6 @@ fn association(key: MacsecKey) -> DefaultNla {
 
 fn byte(kind: u16, value: u8) -> DefaultNla {
     DefaultNla::new(kind, vec![value])
-}
-
-fn nested(kind: u16, attributes: &[DefaultNla]) -> DefaultNla {
-    let mut value = vec![0; attributes.buffer_len()];
-    attributes.emit(&mut value);
-    DefaultNla::new(kind | NLA_F_NESTED, value)
 }
 
 /// What the attributes of an answer say of one device.

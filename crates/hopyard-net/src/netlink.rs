@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::io;
+use std::thread;
+use std::time::Duration;
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
@@ -26,7 +28,7 @@ thread_local! {
 }
 
 /// How often a dump that was overtaken by a change is taken again.
-const DUMP_ATTEMPTS: usize = 16;
+const DUMP_ATTEMPTS: u64 = 16;
 
 /// A refusal of the kernel: its error number and, where it gave one, its text.
 #[derive(Debug)]
@@ -87,12 +89,14 @@ impl Netlink {
         &mut self,
         message: &M,
     ) -> Result<Vec<Vec<u8>>, Refusal> {
-        for _ in 0..DUMP_ATTEMPTS {
+        for attempt in 0..DUMP_ATTEMPTS {
             self.send(message.clone(), NLM_F_DUMP)?;
             let (replies, interrupted) = self.receive()?;
             if !interrupted {
                 return Ok(replies);
             }
+            // Others change what is listed, and may do so for a while.
+            thread::sleep(Duration::from_millis(attempt));
         }
         Err(io::Error::from_raw_os_error(libc::EAGAIN).into())
     }
