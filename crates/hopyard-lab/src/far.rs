@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{Handle, LinkKind, NewLink};
+use hopyard_net::{Handle, LinkKind, NewLink, pipe};
 use serde::{Deserialize, Serialize};
 
 use super::card::{self, Card};
@@ -21,7 +21,7 @@ use super::topology::{Addresses, Endpoint, Subnet, host, role};
 use super::wire::{FAR_END, UPLINK};
 use super::{Builder, Error, LabId, Result};
 use crate::bounded::lines_as_they_come;
-use crate::load::remote;
+use crate::load::{lines, remote};
 use crate::model::Hop;
 
 /// Nothing came for so long: whoever asked is gone.
@@ -214,8 +214,7 @@ impl FarMachine {
         let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no pipes".to_owned()));
         };
-        let text = serde_json::to_string(order).map_err(|e| failed(e.to_string()))?;
-        let heard = match writeln!(to, "{text}") {
+        let heard = match lines::say_within(&mut to, order, PATIENCE) {
             Ok(()) => answer(&lines_as_they_come(from, LONGEST_LINE)),
             Err(error) => Err(error.to_string()),
         };
@@ -275,7 +274,7 @@ fn beat(mut to: ChildStdin) -> (Sender<()>, JoinHandle<()>) {
     let thread = std::thread::spawn(move || {
         while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
             // It undoes everything by itself when it hears nothing.
-            if writeln!(to, "beat").is_err() {
+            if pipe::write_within(&mut to, b"beat\n", SILENCE).is_err() {
                 return;
             }
         }

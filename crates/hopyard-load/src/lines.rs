@@ -1,9 +1,12 @@
 //! Messages as lines of JSON, over whatever carries bytes.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
+use hopyard_net::pipe;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -34,6 +37,20 @@ pub fn say(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     line.push(b'\n');
     to.write_all(&line)?;
     to.flush()
+}
+
+/// Sends a message to a program that may not read any more.
+///
+/// # Errors
+/// As [`pipe::write_within`]; after one, nothing more can be said there.
+pub fn say_within(
+    to: &mut (impl Write + AsFd),
+    message: &impl Serialize,
+    patience: Duration,
+) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    pipe::write_within(to, &line, patience)
 }
 
 /// Hears messages on a thread of its own, until the first that is none or the end.

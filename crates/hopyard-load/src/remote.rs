@@ -10,6 +10,7 @@ mod end;
 mod error;
 mod words;
 
+use std::io::ErrorKind;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,8 @@ use super::protocol::{Numbered, Reply, Request, Tallied, Timetable, VERSION};
 
 /// How long a worker may take to start and to answer what needs no waiting.
 pub const PROMPT: Duration = Duration::from_secs(5);
+/// How often to look whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A running worker. Dropping it ends the process.
 #[derive(Debug)]
@@ -143,7 +146,7 @@ impl Remote {
         // Somebody who writes to it and is not heard ends with the process.
         if let Ok(mut stdin) = self.stdin.try_lock() {
             if is_attended && let Some(stdin) = &mut *stdin {
-                let _ = lines::say(stdin, &Request::Quit);
+                let _ = lines::say_within(stdin, &Request::Quit, LOOK);
             }
             *stdin = None;
         }
@@ -215,11 +218,33 @@ impl Remote {
             nr: Some(self.asked),
             message: request,
         };
-        let sent = match &mut *self.stdin() {
-            Some(stdin) => lines::say(stdin, &numbered),
-            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        self.write(PROMPT, |stdin| lines::say_within(stdin, &numbered, PROMPT))
+    }
+
+    /// Writes something to it, which may take so long.
+    fn write(
+        &mut self,
+        patience: Duration,
+        write: impl FnOnce(&mut ChildStdin) -> std::io::Result<()>,
+    ) -> Result<(), Error> {
+        let mut stdin = self.stdin();
+        let written = match &mut *stdin {
+            Some(stdin) => write(stdin),
+            None => Err(ErrorKind::BrokenPipe.into()),
         };
-        sent.map_err(|_| self.gone("input"))
+        if written.is_err() {
+            // Half a message may be there: nothing that comes after it would be understood.
+            *stdin = None;
+        }
+        drop(stdin);
+        written.map_err(|error| match error.kind() {
+            ErrorKind::TimedOut => Error::Silent {
+                endpoint: self.endpoint.clone(),
+                doing: self.doing,
+                after: patience,
+            },
+            _ => self.gone("input"),
+        })
     }
 
     /// A timetable of ours, by its clock, with that of the other end beside it.
@@ -241,8 +266,6 @@ impl Remote {
         patience: Duration,
         interrupt: Interrupt<'_>,
     ) -> Result<Reply, Error> {
-        /// How often to look whether the user wants to stop.
-        const LOOK: Duration = Duration::from_millis(100);
         self.doing = doing;
         if let Some(reply) = self.early.take() {
             return Ok(reply);
@@ -257,15 +280,18 @@ impl Remote {
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone("output")),
-                Err(RecvTimeoutError::Timeout) if interrupt() => return Err(Error::Interrupted),
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Err(Error::Silent {
-                        endpoint: self.endpoint.clone(),
-                        doing,
-                        after: patience,
-                    });
-                }
                 Err(RecvTimeoutError::Timeout) => {}
+            }
+            // One that says again and again that it lives is not waited for any longer than a silent one.
+            if interrupt() {
+                return Err(Error::Interrupted);
+            }
+            if left.is_zero() {
+                return Err(Error::Silent {
+                    endpoint: self.endpoint.clone(),
+                    doing,
+                    after: patience,
+                });
             }
         }
     }
@@ -284,7 +310,8 @@ impl Remote {
         };
         match message {
             Reply::Beat => Ok(None),
-            Reply::Failed { cause } => Err(Error::Failed {
+            // Without a number it is of what came before any question.
+            Reply::Failed { cause } if nr.is_none_or(|nr| nr == self.asked) => Err(Error::Failed {
                 endpoint: self.endpoint.clone(),
                 cause: lines::excerpt(&cause),
             }),

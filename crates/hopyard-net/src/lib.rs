@@ -70,6 +70,7 @@ mod offload;
 pub mod owned;
 mod packet;
 mod pause;
+pub mod pipe;
 mod probe;
 mod process;
 mod route;

@@ -1,7 +1,6 @@
 //! One relay: its process, the pipe to it, and the pairs that it runs.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use hopyard_host::bounded::lines_as_they_come;
 use hopyard_lab::Prefix;
 use hopyard_model::plain;
-use hopyard_net::end_with_starter;
+use hopyard_net::{end_with_starter, pipe};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -169,8 +168,8 @@ impl Relay {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
         self.told = Instant::now();
-        let mut to = self.to.as_ref().ok_or(std::io::ErrorKind::BrokenPipe)?;
-        to.write_all(&line)
+        let to = self.to.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
+        pipe::write_within(to, &line, LEAVING)
     }
 
     /// The pair that a message says has ended; nothing if the message is another, or about a pair that the relay does not run.

@@ -128,10 +128,10 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
         }
     }
 
-    /// Says something.
+    /// Says something, to one that may have stopped reading.
     pub fn tell(&mut self, message: &impl Serialize, doing: &'static str) -> Result<()> {
         let sent = match &mut self.stdin {
-            Some(stdin) => lines::say(stdin, message),
+            Some(stdin) => lines::say_within(stdin, message, patience(self.accelerator)),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
         sent.map_err(|_| self.death(doing))

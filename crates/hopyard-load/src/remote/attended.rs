@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Error, Remote};
+use super::{Error, PROMPT, Remote};
 use crate::endpoint::Attendance;
 use crate::lines;
 use crate::protocol::{Reply, Request};
@@ -44,7 +44,7 @@ impl Remote {
                     let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
                     let said = stdin
                         .as_mut()
-                        .map(|stdin| lines::say(stdin, &Request::Beat));
+                        .map(|stdin| lines::say_within(stdin, &Request::Beat, PROMPT));
                     if !matches!(said, Some(Ok(()))) {
                         return;
                     }

@@ -1,12 +1,13 @@
 //! Bringing the worker to where there is none: over the pipe that it will be spoken to through.
 
-use std::io::Write;
 use std::process::Child;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::{Error, Interrupt, Remote};
+use hopyard_net::pipe;
+
+use super::{Error, Interrupt, PROMPT, Remote};
 use crate::protocol::Reply;
 
 /// How long the program may take to arrive.
@@ -27,7 +28,10 @@ impl Remote {
         interrupt: Interrupt<'_>,
     ) -> Result<Self, Error> {
         let mut remote = Self::begin(endpoint, shell)?;
-        remote.write("start", |stdin| writeln!(stdin, "{script}"))?;
+        let line = format!("{script}\n");
+        remote.write(PROMPT, |stdin| {
+            pipe::write_within(stdin, line.as_bytes(), PROMPT)
+        })?;
         match remote.hear("start a shell", patience, interrupt)? {
             Reply::Send => {}
             other => return Err(remote.out_of_turn(&other)),
@@ -40,7 +44,7 @@ impl Remote {
                 let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(stdin) = &mut *stdin {
                     // What ends it is heard from the other side.
-                    let _ = stdin.write_all(&program).and_then(|()| stdin.flush());
+                    let _ = pipe::write_within(stdin, &program, ARRIVE);
                 }
             })
             .map_err(|source| Error::Start {
@@ -49,18 +53,5 @@ impl Remote {
             })?;
         remote.greet(ARRIVE, interrupt)?;
         Ok(remote)
-    }
-
-    fn write(
-        &mut self,
-        doing: &'static str,
-        write: impl FnOnce(&mut std::process::ChildStdin) -> std::io::Result<()>,
-    ) -> Result<(), Error> {
-        self.doing = doing;
-        let written = match &mut *self.stdin() {
-            Some(stdin) => write(stdin),
-            None => Err(std::io::ErrorKind::BrokenPipe.into()),
-        };
-        written.map_err(|_| self.gone("input"))
     }
 }
