@@ -7,7 +7,7 @@ use hopyard_net::clock;
 use crate::spec::LoadSpec;
 use crate::tally::Tally;
 
-/// Round trips that began and ended inside the window.
+/// Round trips that began inside the window. Those that ended inside too are the shorter ones.
 pub(crate) struct Times {
     pub(crate) histogram: Histogram<u64>,
     pub(crate) open_ns: u64,
@@ -26,8 +26,9 @@ impl Times {
 
     #[inline]
     pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
-        if began_ns >= self.open_ns && ended_ns < self.close_ns {
-            self.histogram.saturating_record(ended_ns - began_ns);
+        if (self.open_ns..self.close_ns).contains(&began_ns) {
+            self.histogram
+                .saturating_record(ended_ns.saturating_sub(began_ns));
         }
     }
 }
