@@ -93,13 +93,14 @@ impl CpuMeter {
     }
 
     fn read_by(reader: Reader) -> Result<Self, Error> {
-        let accounting = if idle::available() {
+        let cpus = cpu::online_cpus()?;
+        let accounting = if idle::available(&cpus) {
             CpuAccounting::IdleClock
         } else {
             CpuAccounting::ProcStat
         };
         Ok(Self {
-            cpus: cpu::online_cpus()?,
+            cpus,
             accounting,
             reader,
         })

@@ -22,11 +22,21 @@ pub(super) struct IdleClock {
     pub(super) idle_ns: u64,
 }
 
-/// Is the clock there for us (root, kernel with NO_HZ)?
-pub(super) fn available() -> bool {
-    read(FILE)
-        .and_then(|text| parse(&text))
-        .is_ok_and(|clocks| !clocks.is_empty())
+/// Is the clock there for us: root, a kernel that stops the tick (`nohz=off` and CONFIG_HZ_PERIODIC leave the clocks at 0), and leave to
+/// run on these CPUs? In a cpuset others are out of reach, whose idleness would count as work.
+pub(super) fn available(cpus: &[usize]) -> bool {
+    let moves = |clocks: Vec<(usize, u64)>| clocks.iter().any(|(_, ns)| *ns > 0);
+    read(FILE).and_then(|text| parse(&text)).is_ok_and(moves) && can_visit(cpus).unwrap_or(false)
+}
+
+/// May this thread run on each of them?
+fn can_visit(cpus: &[usize]) -> Result<bool, Error> {
+    let mine = cpu::current_affinity()?;
+    let can = cpus
+        .iter()
+        .all(|cpu| cpu::pin_current_thread(&[*cpu]).is_ok());
+    cpu::pin_current_thread(&mine)?;
+    Ok(can)
 }
 
 /// Reads every CPU's idle clock.
