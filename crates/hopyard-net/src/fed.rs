@@ -1,12 +1,15 @@
 //! Helper programs that read their input first.
 
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 /// Runs a program to its end with this input, in the namespace of the calling thread.
 pub(crate) fn fed(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
     let mut child = Command::new(program)
         .args(arguments)
+        // A terminal's Ctrl-C is for whoever asked: what was begun here is finished, or undone.
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

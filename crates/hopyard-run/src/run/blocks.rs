@@ -16,6 +16,7 @@ use crate::assess::{self, last_attempts};
 use crate::measure::turns::{Labs, Participant, Rounds};
 use crate::measure::{self, QuietCores};
 use crate::model::{Cell, GIVEN_UP_AFTER, Measurement, Outcome, ProfileWindow, Sample, Setting};
+use crate::signals;
 use crate::store::{End, Record};
 use crate::units::ns;
 
@@ -291,6 +292,8 @@ impl<'a> Blocks<'a> {
                 Some(why) => why,
             },
             Err(error) if error.is_interrupt() => return Err(stop(error)),
+            // A terminal's Ctrl-C ends programs that a lab is built with too, and that is no failure of the cell.
+            Err(_) if signals::interrupted() => return Err(Stop::End(End::Interrupted)),
             Err(error) => crate::chain(&error),
         };
         observer.failed(&self.prepared.header.cells[index].cell, &cause);
