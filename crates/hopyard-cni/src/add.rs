@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::panic::resume_unwind;
 use std::thread;
 
-use hopyard_net::{Error as NetError, Handle, Link, LinkKind, NewLink};
+use hopyard_net::{Handle, Link, LinkKind, LinkLocal, NewLink};
 use hopyard_switch::{Mac, NewPort};
 use serde_json::Value;
 
@@ -37,13 +37,7 @@ pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
     let conf = Conf::of(call)?;
     let here = Handle::here()?;
     let inside = container::open(&here, &call.netns)?;
-    if inside.index(&call.ifname).is_ok() {
-        let msg = format!(
-            "container `{}` has a device `{}` already",
-            call.container, call.ifname
-        );
-        return Err(Error::new(code::ATTACHED, msg));
-    }
+    refuse_a_second(call, &inside)?;
     let found = switch::look(&here, &conf, &call.conf)?;
     let ipam = conf.ipam.as_ref().map(|kind| call.ipam(kind));
     if let Some(ipam) = &ipam {
@@ -76,6 +70,17 @@ pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
     }
 }
 
+fn refuse_a_second(call: &Call, inside: &Handle) -> Result<()> {
+    if inside.index(&call.ifname).is_err() {
+        return Ok(());
+    }
+    let msg = format!(
+        "container `{}` has a device `{}` already",
+        call.container, call.ifname
+    );
+    Err(Error::new(code::ATTACHED, msg))
+}
+
 impl Plan<'_> {
     fn attachment(&self) -> Attachment {
         self.call.attachment()
@@ -99,6 +104,8 @@ impl Plan<'_> {
             let Some(old) = Record::of(&of)? else {
                 continue;
             };
+            // Another ADD may have made it while this one waited for its record.
+            refuse_a_second(self.call, &self.inside)?;
             let leaving = Leaving::of_record(self.call, &of, Some(&old))?;
             // Of an ADD that was killed, or of a container that went without DEL: the namespace has no such device.
             let problems = detach(&self.here, &leaving, Some(&old));
@@ -234,11 +241,7 @@ impl Plan<'_> {
         // when the clsact was made have passed (`mini_qdisc_pair_swap`): the earlier it is made, the fewer are left.
         self.here.add_clsact(&self.device)?;
         // The host's end has no part in IPv6: nothing that it says is for the container.
-        let quiet = format!("net/ipv6/conf/{}/disable_ipv6", self.device);
-        match self.here.set_sysctl(&quiet, "1") {
-            Err(NetError::Missing { .. }) => {}
-            set => set?,
-        }
+        self.here.set_link_local(&self.device, LinkLocal::None)?;
         Ok(self.here.link(&self.device)?)
     }
 

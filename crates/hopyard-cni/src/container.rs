@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hopyard_net::{Error as NetError, Handle, NetNs};
+use hopyard_net::{Error as NetError, Handle, LinkLocal, NetNs};
 
 use crate::error::{Error, Result, code};
 use crate::outcome::Addresses;
@@ -33,11 +33,8 @@ pub(crate) fn open(here: &Handle, netns: &Path) -> Result<Handle> {
 pub(crate) fn prepare(inside: &Handle, ifname: &str, is_held: bool) -> Result<()> {
     let mut settings = Vec::new();
     if is_held {
-        settings.extend([
-            ("ipv6", "autoconf", "0"),
-            ("ipv6", "addr_gen_mode", "0"),
-            ("ipv6", "accept_ra", "0"),
-        ]);
+        inside.set_link_local(ifname, LinkLocal::FromMac)?;
+        settings.extend([("ipv6", "autoconf", "0"), ("ipv6", "accept_ra", "0")]);
     }
     // Neighbours that knew an address under another Ethernet address learn of this one at once.
     settings.extend([("ipv6", "ndisc_notify", "1"), ("ipv4", "arp_notify", "1")]);

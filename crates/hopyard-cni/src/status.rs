@@ -40,7 +40,7 @@ fn check_switch(call: &Call, conf: &Conf) -> Result<()> {
             ));
         }
         if found.glance.is_none()
-            && let Some(other) = other_switch_on(uplink.index, name)
+            && let Some(other) = other_switch_on(here.ns().inode()?, uplink.index, name)
         {
             let why = format!(
                 "`{}` is the uplink of switch `{other}`: name that with `switch`",

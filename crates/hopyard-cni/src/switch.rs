@@ -150,13 +150,13 @@ fn make(conf: &Conf) -> hopyard_switch::Result<Switch> {
     }
 }
 
-/// The name of a switch that has the device as its uplink, but for this one.
-pub(crate) fn other_switch_on(device: u32, but: &str) -> Option<String> {
+/// The name of a switch that has a device of this namespace (by its inode) as its uplink, but for this one.
+pub(crate) fn other_switch_on(netns: u64, device: u32, but: &str) -> Option<String> {
     let names = Switch::names().unwrap_or_default();
     names.into_iter().filter(|name| name != but).find(|name| {
         // Those of other versions cannot be looked into.
         let glance = Switch::glance(name).ok().flatten();
-        glance.is_some_and(|glance| glance.uplink == Some(device))
+        glance.is_some_and(|glance| glance.netns == netns && glance.uplink == Some(device))
     })
 }
 

@@ -201,7 +201,8 @@ impl Network {
         let conf = Conf::of(&call)?;
         let found = look(here, &conf, &call.conf)?;
         if let (None, Some(uplink)) = (&found.glance, &found.uplink)
-            && let Some(other) = other_switch_on(uplink.index, &conf.switch.name)
+            && let Some(other) =
+                other_switch_on(here.ns().inode()?, uplink.index, &conf.switch.name)
         {
             return Err(bad(format!(
                 "`{}` is the uplink of switch `{other}`: name that with `-o switch={other}` in place of `parent`",
