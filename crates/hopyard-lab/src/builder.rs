@@ -25,6 +25,18 @@ const SYSCTLS: [(&str, &str); 3] = [
 /// Files that a namespace takes: what acts in it, and the pipes of a worker.
 const FILES_EACH: u64 = 10;
 
+/// Labs have addresses of both IP versions, whichever one is measured.
+fn check_ipv6() -> Result<()> {
+    if Path::new("/proc/sys/net/ipv6").exists() {
+        return Ok(());
+    }
+    Err(Error::Net(hopyard_net::Error::Unsupported {
+        what: "give a lab its addresses of both IP versions".to_owned(),
+        feature: "IPv6".to_owned(),
+        remedy: "boot without `ipv6.disable=1`, or a kernel that has CONFIG_IPV6".to_owned(),
+    }))
+}
+
 /// An offload flag that is off and stays so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fixed {
@@ -153,6 +165,7 @@ impl Builder {
 
     /// Makes the namespaces of roles that have none yet, all at once.
     pub(super) fn make_spaces(&mut self, roles: &[&'static str]) -> Result<()> {
+        check_ipv6()?;
         allow_files(FILES_EACH * roles.len() as u64)?;
         let handles = Handle::create_many(roles.len(), &SYSCTLS)?;
         let named = roles.iter().zip(handles);
