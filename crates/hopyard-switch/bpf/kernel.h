@@ -116,7 +116,8 @@ static __always_inline bool peer_is_elsewhere(__u64 address, __u32 ifindex)
 /*
  * Is a device up, and has it a carrier where that matters? The kernel drops redirected frames to it otherwise, after the
  * program has ended. The address of the device was learned when it came to the switch. Another number there means that
- * the device is gone, or in another namespace: then the kernel decides. A load from an address that is not mapped gives 0.
+ * the device is gone, or in another namespace: whoever has the number by now is no port. A load from an address that is not
+ * mapped gives 0.
  */
 static __always_inline bool takes_frames(__u64 address, __u32 ifindex, bool needs_carrier)
 {
@@ -125,6 +126,6 @@ static __always_inline bool takes_frames(__u64 address, __u32 ifindex, bool need
 	unsigned long no = needs_carrier ? LINK_NO_CARRIER : 0;
 
 	if (dev->ifindex != ifindex)
-		return true;
+		return false;
 	return (dev->state & (LINK_STARTED | no)) == LINK_STARTED;
 }
