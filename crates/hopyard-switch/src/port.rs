@@ -129,7 +129,8 @@ impl Switch {
         })?;
         let bound = self.bind(here, slot, &port, found);
         if bound.is_err() {
-            self.clear(slot)?;
+            // If that fails too, whoever changes the switch next clears it.
+            let _ = self.clear(slot);
         }
         bound.map(|()| slot)
     }

@@ -288,8 +288,14 @@ impl Switch {
         for (key, address) in self.state.addresses.iter().flatten() {
             ips.entry(address.slot).or_default().push(key.ip());
         }
+        // A list from which something is removed meanwhile may begin anew.
         for list in ips.values_mut() {
             list.sort();
+            list.dedup();
+        }
+        for list in macs.values_mut() {
+            list.sort();
+            list.dedup();
         }
         (macs, ips)
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use hopyard_net::NetNs;
+
 use crate::bpffs::{self, Lock, is_directory};
 use crate::error::{Error, Result};
 use crate::here::{Here, device_name};
@@ -90,6 +92,12 @@ impl Switch {
         )
     }
 
+    /// The name of one of its devices; none if that is gone, or of another namespace than this one, where the number is another device's.
+    pub(crate) fn name_of(&self, device: u32) -> Result<Option<String>> {
+        let is_home = NetNs::current()?.inode()? == self.state.config()?.netns;
+        Ok(is_home.then(|| device_name(device)).flatten())
+    }
+
     /// Does it answer ARP and neighbour solicitations from the table, from now on?
     ///
     /// # Errors
@@ -129,8 +137,12 @@ impl Switch {
             add("host".into(), Role::Host, SLOT_HOST)?;
         }
         for (slot, record) in self.state.ports()? {
-            let name = device_name(record.device).unwrap_or_else(|| format!("#{}", record.device));
-            add(name, Role::Port, slot)?;
+            let name = self.name_of(record.device)?;
+            add(
+                name.unwrap_or_else(|| format!("#{}", record.device)),
+                Role::Port,
+                slot,
+            )?;
         }
         Ok(parties)
     }

@@ -16,7 +16,6 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::bpffs::{self, directory, is_directory, stands_at};
 use crate::error::{Error, Result};
-use crate::here::device_name;
 use crate::layout::{
     DROP_REASONS, FIRST_PORT, NOBODY, SLOT_HOST, SLOT_WIRE, TOLD_OCTETS, TraceWish,
 };
@@ -156,7 +155,11 @@ impl Switch {
             SLOT_HOST => Role::Host,
             _ => Role::Port,
         };
-        let device = || device_name(self.state.port(slot).ok()?.device);
+        let device = || {
+            self.name_of(self.state.port(slot).ok()?.device)
+                .ok()
+                .flatten()
+        };
         Some(Party {
             role,
             device: (slot >= FIRST_PORT).then(device).flatten(),

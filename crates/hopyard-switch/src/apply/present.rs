@@ -56,7 +56,10 @@ impl Switch {
             let Some(device) = device_name(record.device) else {
                 continue;
             };
-            let link = here.handle.link(&device)?;
+            let link = match here.handle.link(&device) {
+                Err(hopyard_net::Error::Missing { .. }) => continue,
+                link => link?,
+            };
             let has = |flag| record.flags & flag != 0;
             let mut macs = macs.get(&slot).cloned().unwrap_or_default();
             macs.sort_by_key(|mac| (mac.to_number() != record.mac, *mac));
