@@ -18,14 +18,14 @@ const NAMED: usize = 3;
 
 /// A sentence per table, or per value of what was swept.
 pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
-    let Some(base) = layout.base.map(plain::line) else {
-        return Vec::new();
-    };
     // A finding that holds in several places is stated once.
     let all = layout.groups.iter().flat_map(|group| {
         comparable(group, layout)
             .into_iter()
-            .filter_map(|(place, cells)| Some((sentence(group, &cells, &base)?, place)))
+            .filter_map(|(place, cells)| {
+                let base = plain::line(group.base?);
+                Some((sentence(group, &cells, &base)?, place))
+            })
     });
     let findings = grouped(all);
     if findings.is_empty() {
@@ -40,8 +40,10 @@ pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
         sentences.truncate(MOST);
         sentences.push(format!("{more} more are in the tables."));
     }
+    let base = layout.base.map(plain::line);
+    let relative = base.map_or_else(String::new, |base| format!(", relative to {base}"));
     vec![
-        Block::Heading(format!("What the verdicts support, relative to {base}")),
+        Block::Heading(format!("What the verdicts support{relative}")),
         Block::List(sentences),
     ]
 }

@@ -38,7 +38,8 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
     without_column.extend(alike);
     let mut columns = key_columns(group);
     let keys = columns.len();
-    let base = layout.base.map_or_else(|| "base".to_owned(), plain::line);
+    let base = group.base.or(layout.base);
+    let base = base.map_or_else(|| "base".to_owned(), plain::line);
     columns.extend(figures.columns(&base));
     let rows = group
         .cells

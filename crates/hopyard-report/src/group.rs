@@ -14,7 +14,8 @@ const LONGEST_TITLE: usize = 100;
 pub(super) struct Layout<'a> {
     /// The tables.
     pub(super) groups: Vec<Group<'a>>,
-    /// What others are compared with, if anything: a path, `AXIS=VALUE`, or `offload`.
+    /// What others are compared with in every table, if anything: a path, `AXIS=VALUE`, or `offload`. A path that has no cells of some
+    /// peer or load is replaced there; then tables have bases of their own, and this is none.
     pub(super) base: Option<&'a str>,
 }
 
@@ -44,6 +45,8 @@ pub(super) struct Group<'a> {
     pub(super) peer: Peer,
     /// Its main figure.
     pub(super) main: &'static str,
+    /// What its cells are compared with, if anything.
+    pub(super) base: Option<&'a str>,
     /// The table's title: load, peer and values that only this table shares.
     pub(super) title: String,
     /// The axes with more than one value in this group.
@@ -64,6 +67,7 @@ impl<'a> Layout<'a> {
                     load: cell.load,
                     peer: cell.peer,
                     main: quantity::main_figure(cell.load, &cell.axes),
+                    base: None,
                     title: String::new(),
                     varying: Vec::new(),
                     cells: vec![cell],
@@ -73,18 +77,21 @@ impl<'a> Layout<'a> {
         for group in &mut groups {
             group.varying = varying(&group.cells);
             group.title = title(group, cells);
+            let verdicts = group.cells.iter().flat_map(|cell| cell.verdicts.values());
+            group.base = verdicts.map(|verdict| verdict.base.as_str()).next();
         }
-        let base = cells
-            .iter()
-            .flat_map(|cell| cell.verdicts.values())
-            .map(|verdict| verdict.base.as_str())
-            .next();
+        let base = match distinct(groups.iter().filter_map(|group| group.base)).as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        };
         Self { groups, base }
     }
 
     /// Whether others are compared with this cell.
     pub(super) fn is_base(&self, cell: &CellReport) -> bool {
-        let base = self.base.and_then(|text| Base::parse(text).ok());
+        let own = self.groups.iter().find(|group| group.kind == kind_of(cell));
+        let base = own.and_then(|group| group.base).or(self.base);
+        let base = base.and_then(|text| Base::parse(text).ok());
         base.is_some_and(|base| base.is(&cell.path, &cell.axes))
     }
 
@@ -106,7 +113,7 @@ impl<'a> Layout<'a> {
     /// The same without the axes that only some paths have.
     pub(super) fn shared_place(&self, cell: &CellReport) -> String {
         let mut facts = vec![cell.load.to_string(), cell.peer.to_string()];
-        let own = |g: &&Group<'_>| (g.load, g.peer) == (cell.load, cell.peer);
+        let own = |g: &&Group<'_>| g.kind == kind_of(cell);
         let axes = self
             .groups
             .iter()

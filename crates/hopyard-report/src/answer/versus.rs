@@ -3,7 +3,7 @@
 use super::listed;
 use super::time::{unseen, whole};
 use crate::group::{Layout, distinct};
-use crate::model::{Base, RunReport, VerdictReport};
+use crate::model::{RunReport, VerdictReport};
 use crate::plain;
 use crate::stats::Verdict;
 
@@ -81,11 +81,9 @@ type Met<'a> = (String, &'a VerdictReport, bool);
 
 /// Without a recommendation: the greatest differences.
 pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String> {
-    let base = layout.base?;
-    let base = match Base::parse(base) {
-        Ok(Base::Path(path)) => plain::line(path),
-        _ => plain::line(base),
-    };
+    let base = layout
+        .base
+        .map_or_else(|| "its base".to_owned(), plain::line);
     let all = compared(layout);
     let of = |wanted: Outcome| {
         let own = all
@@ -95,7 +93,7 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     };
     let told = |(who, verdict, _): &Met<'_>, how: &str| {
         let by = sizes(std::iter::once(verdict.ratio.value));
-        format!("{who} is {by} {how} than {base}")
+        format!("{who} is {by} {how} than {}", plain::line(&verdict.base))
     };
     let verdicts = all.iter().map(|(_, verdict, _)| verdict.verdict);
     let open = verdicts
