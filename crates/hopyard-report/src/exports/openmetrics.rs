@@ -89,7 +89,13 @@ fn run(page: &mut Page, report: &RunReport) {
         ("hopyard_version", &env.hopyard_version),
     ];
     let about: Vec<Label> = about.map(|(name, value)| (name, value.to_owned())).into();
-    page.family("hopyard_run", "info", "", "The run all samples are of");
+    // Collectors that know the older text format only take no `info` and no `stateset`, and then nothing of the file.
+    page.family(
+        "hopyard_run_info",
+        "gauge",
+        "",
+        "The run all samples are of",
+    );
     page.sample("hopyard_run_info", &about, "1");
     for (name, help, value) in [
         ("hopyard_blocks", "Complete blocks", f64::from(run.blocks)),
@@ -126,7 +132,7 @@ fn verdicts(page: &mut Page, report: &RunReport) {
     }
     page.family(
         "hopyard_verdict",
-        "stateset",
+        "gauge",
         "",
         "What the comparison with the base came to; absent where it came to no verdict",
     );
@@ -244,8 +250,8 @@ mod tests {
                 .build(),
         ];
         insta::assert_snapshot!(render(&report), @r#"
-        # TYPE hopyard_run info
-        # HELP hopyard_run The run all samples are of
+        # TYPE hopyard_run_info gauge
+        # HELP hopyard_run_info The run all samples are of
         hopyard_run_info{id="20260301T101500Z-paths",plan="a \"plan\"\\\nof two lines",started="2026-03-01T10:15:00Z",kernel="6.18.5",cpu="AMD EPYC 7B13",hopyard_version="0.1.0"} 1
         # TYPE hopyard_blocks gauge
         # HELP hopyard_blocks Complete blocks
@@ -289,7 +295,7 @@ mod tests {
         # UNIT hopyard_high_versus_base_ratio ratio
         # HELP hopyard_high_versus_base_ratio Upper end of the interval of cell over base
         hopyard_high_versus_base_ratio{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none",quantity="transactions_per_s",base="veth"} 1.122
-        # TYPE hopyard_verdict stateset
+        # TYPE hopyard_verdict gauge
         # HELP hopyard_verdict What the comparison with the base came to; absent where it came to no verdict
         hopyard_verdict{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none",quantity="transactions_per_s",base="veth",hopyard_verdict="different"} 1
         hopyard_verdict{path="bridge",peer="far",load="udp_rr",flows="1",request_size_bytes="1",response_size_bytes="1",placement="split",family="4",mtu_bytes="1500",rate_bps="none",quantity="transactions_per_s",base="veth",hopyard_verdict="equivalent"} 0
