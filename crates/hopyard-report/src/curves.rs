@@ -190,9 +190,10 @@ impl<'a> Section<'a> {
 fn saturation(full: &Saturation, last: f64) -> String {
     let end = |end: Option<f64>| end.map_or_else(|| "never".to_owned(), count);
     let text = match (full.last_not_full, full.first_full) {
+        // The last numbers may have no figures.
         (_, None) => format!(
             "not up to {} ({})",
-            count(last),
+            count(full.last_not_full.unwrap_or(last)),
             percent(full.most_busy_ratio)
         ),
         (None, Some(first)) => format!("from {} on", count(first)),

@@ -150,7 +150,9 @@ fn last_before(curve: &CurveReport) -> Answer<f64> {
 }
 
 fn never(curve: &CurveReport) -> String {
-    let last = curve.values.last().copied().unwrap_or(0.0);
+    let full = curve.client_cpus_full.as_ref();
+    let seen = full.and_then(|full| full.last_not_full);
+    let last = seen.or(curve.values.last().copied()).unwrap_or(0.0);
     format!("{last} senders do not fill the core")
 }
 

@@ -74,7 +74,7 @@ fn curve(kind: Containers, first_full: Option<f64>) -> CurveReport {
         axes: axes(kind, 1),
         values: vec![1.0, 8.0, 32.0],
         client_cpus_full: Some(Saturation {
-            last_not_full: Some(8.0),
+            last_not_full: Some(32.0),
             first_full,
             interval: Some(FullInterval {
                 low: Some(8.0),
@@ -215,7 +215,8 @@ fn pictures(report: &RunReport) -> String {
 fn pictures_show_what_the_tables_say() {
     let mut report = report();
     let full = report.curves[0].client_cpus_full.as_mut().unwrap();
-    (full.first_full, full.most_busy_ratio) = (Some(32.0), 1.0);
+    (full.last_not_full, full.first_full) = (Some(8.0), Some(32.0));
+    full.most_busy_ratio = 1.0;
     // Drawn against the count, so not with the cells again.
     let cost = quantity(9000.0, 12_000.0, 1.2, None);
     report.curves[0]
