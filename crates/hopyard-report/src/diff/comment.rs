@@ -59,7 +59,7 @@ pub(in crate::diff) fn compose(report: &DiffReport) -> Comment {
             (format!("All {}", counted(number, "comparison")), figures),
             (what_differs, runs),
             (
-                format!("{} not compared", counted(report.left_out.len(), "cell")),
+                format!("{} not made", counted(report.left_out.len(), "comparison")),
                 left_out,
             ),
             (counted(warnings.len(), "warning"), listed(warnings)),

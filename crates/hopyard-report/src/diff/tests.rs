@@ -267,7 +267,7 @@ fn a_comment_answers_first() {
     for name in [
         "All 10 comparisons",
         "2 facts differ",
-        "1 cell not compared",
+        "1 comparison not made",
         "1 warning",
     ] {
         assert!(folded.contains(name), "{name}: {text}");
