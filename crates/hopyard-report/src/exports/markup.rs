@@ -55,11 +55,15 @@ pub(super) fn escape(text: &str) -> String {
     let mut is_first = true;
     while let Some(c) = rest.next() {
         let before_a_word = rest.peek().is_some_and(|next| next.is_alphanumeric());
+        let before_a_number = rest.peek().is_some_and(char::is_ascii_digit);
         match c {
             '\\' | '*' | '[' => escaped.extend(['\\', c]),
             '<' => escaped.push_str("&lt;"),
+            '&' if before_a_number => escaped.push_str("<code>&amp;</code>"),
             '&' => escaped.push_str("&amp;"),
-            '@' | '#' if before_a_word => escaped.push_str(&format!("<code>{c}</code>")),
+            '@' | '#' | '~' if before_a_word => escaped.push_str(&format!("<code>{c}</code>")),
+            // References of GitLab to merge requests, epics and snippets.
+            '!' | '$' if before_a_number => escaped.push_str(&format!("<code>{c}</code>")),
             // GitLab takes a line that begins with a slash for a command.
             '/' if is_first => escaped.push_str("\\/"),
             c => escaped.push(c),
@@ -69,6 +73,7 @@ pub(super) fn escape(text: &str) -> String {
     escaped
         .replace("://", ":<code>//</code>")
         .replace("www.", "www<code>.</code>")
+        .replace("GH-", "GH<code>-</code>")
 }
 
 fn table(table: &Table, width: Width) -> Vec<String> {
