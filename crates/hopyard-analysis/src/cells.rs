@@ -194,8 +194,9 @@ fn split(measured: &[&Measurement]) -> BTreeMap<String, f64> {
 }
 
 fn device_drops(measured: &[&Measurement]) -> Option<u64> {
-    let devices = measured.iter().flat_map(|m| &m.devices);
-    (!measured.is_empty()).then(|| devices.map(|device| device.dropped).sum())
+    let drops = measured.iter().flat_map(|m| &m.devices);
+    let drops = drops.map(|device| device.dropped);
+    drops.reduce(|all, own| all + own)
 }
 
 fn lost(measured: &[&Measurement], load: LoadKind) -> Option<u64> {

@@ -3,7 +3,7 @@
 mod steal;
 
 use crate::model::stored::Run;
-use crate::model::{CellStatus, Outcome, PathProof, Rate, WarningCode};
+use crate::model::{CellStatus, DeviceCount, Outcome, PathProof, Rate, WarningCode};
 use crate::stats::Verdict;
 use crate::testing::{compared, compared_over, measured, push, run};
 use crate::{assess, last_attempts};
@@ -371,14 +371,29 @@ fn what_was_not_measured_is_absent() {
     unsupported.header.cells[1].unsupported = Some("no module".to_owned());
     let mut quick = compared(0.9);
     quick.samples.retain(|s| s.block < 2);
-    for run in [&never, &unsupported, &quick, &compared(1.0)] {
+    let mut seen = compared(1.0);
+    for sample in seen.samples.iter_mut().filter(|s| s.cell == 0) {
+        if let Outcome::Measured(m) = &mut sample.outcome {
+            m.devices.push(DeviceCount {
+                namespace: "a".to_owned(),
+                name: "eth0".to_owned(),
+                rx_packets: 1,
+                rx_bytes: 1,
+                tx_packets: 1,
+                tx_bytes: 1,
+                dropped: 0,
+            });
+        }
+    }
+    for run in [&never, &unsupported, &quick, &seen] {
         let document = serde_json::to_value(assess(run)).unwrap();
         let mut found = Vec::new();
         unknown(&document, "", &mut found);
         assert_eq!(found, Vec::<String>::new());
-        let has_samples = !run.samples.is_empty();
-        for cell in document["cells"].as_array().unwrap() {
-            assert_eq!(cell.get("device_drops").is_some(), has_samples);
+        for (at, cell) in document["cells"].as_array().unwrap().iter().enumerate() {
+            // No drops of no device are no figure.
+            let has_devices = std::ptr::eq(run, &seen) && at == 0;
+            assert_eq!(cell.get("device_drops").is_some(), has_devices);
             // TCP sends lost data again, so it has no lost datagrams.
             assert!(cell.get("lost_datagrams").is_none());
         }
