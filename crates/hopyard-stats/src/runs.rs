@@ -88,7 +88,22 @@ pub fn ratio_within_runs(a: &[Estimate], b: &[Estimate], confidence: f64) -> Opt
 /// The standard error of ln(estimate) within its run.
 #[must_use]
 pub fn se_log_within(estimate: &Estimate) -> Option<f64> {
-    let se = estimate.standard_error()? / estimate.value;
+    let Estimate {
+        value, low, high, ..
+    } = *estimate;
+    // An interval made on the log scale, as those of ratios are, is as wide above as below there alone.
+    let by_logs = low > 0.0 && (low * high / value.powi(2) - 1.0).abs() < 1e-6;
+    let se = if by_logs {
+        let of_log = Estimate {
+            value: value.ln(),
+            low: low.ln(),
+            high: high.ln(),
+            ..estimate.clone()
+        };
+        of_log.standard_error()?
+    } else {
+        estimate.standard_error()? / value
+    };
     (se.is_finite() && se >= 0.0).then_some(se)
 }
 
