@@ -86,6 +86,12 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
         site.run(&words)
             .exits(2)
             .says(&["relay `false`: `hopyard fleet relay` did not greet"]);
+        // Nothing that it started is left either.
+        let other = "sh -c 'sleep 1000 & echo hello; exec sleep 1000'";
+        let words = ["run", &file, "-o", "none", "--relay", other];
+        site.run(&words).exits(2).says(&["not to say"]);
+        let words = ["run", &file, "-o", "none", "--relay", "yes"];
+        site.run(&words).exits(2);
     });
 }
 
@@ -192,15 +198,9 @@ fn relays_whose_root_is_killed_leave_nothing() {
         until("workers run", PATIENCE, || {
             running.processes().iter().any(Process::is_worker)
         });
-        let before: Vec<Process> = running.processes();
         running.signal(Signal::SIGKILL);
         until("all have ended", Duration::from_secs(30), || {
-            // The root itself waits for this test to look at it.
-            let mut relays = before.iter().filter(|p| p.parent != std::process::id());
-            relays.all(|p| {
-                crate::support::procs::find(p.pid)
-                    .is_none_or(|now| now.parent != p.parent && !now.is_worker())
-            })
+            running.processes().is_empty()
         });
     });
 }

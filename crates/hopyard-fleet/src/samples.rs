@@ -132,13 +132,14 @@ pub(crate) fn quantities(fleet: &Fleet) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
     use super::*;
     use crate::outcome::{Outcome, State};
     use crate::plan::tests::machines;
     use crate::plan::{Plan, Settings};
 
-    #[test]
-    fn every_file_of_a_fleet_has_the_same_columns() {
+    fn fleet() -> Fleet {
         let plan = Plan::new(machines(2), &Settings::default()).unwrap();
         let mut fleet = Fleet::new(plan, "2026-03-01T10:15:00.25Z".to_owned());
         fleet.outcomes[0] = Some(Outcome {
@@ -149,16 +150,52 @@ mod tests {
             cause: None,
             figures: Vec::new(),
         });
-        let sample = Sample {
+        fleet
+    }
+
+    fn sample(block: u32, cause: Option<String>) -> Sample {
+        Sample {
             load: LoadKind::TcpRr,
-            block: 3,
+            block,
             attempt: 0,
             started_ms: 1000,
             window_ns: None,
             counted: true,
-            cause: None,
+            cause,
             values: vec![(2, 7.5)],
+        }
+    }
+
+    /// A round of many pairs has more than other files may have.
+    #[test]
+    fn samples_of_a_long_round_are_kept() {
+        const COUNT: u32 = 20_000;
+        let home = tempfile::tempdir().unwrap();
+        let to = home.path().join("a/part-0.parquet");
+        let mut state = 1_u64;
+        // Words that cannot be made shorter.
+        let mut cause = || -> String {
+            let words = (0..40).map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                format!("{:016x}", state ^ (state >> 29))
+            });
+            words.collect()
         };
+        let samples = (0..COUNT).map(|block| sample(block, Some(cause())));
+        write(&fleet(), &to, &[(0, samples.collect())]).unwrap();
+        let file = std::fs::File::open(&to).unwrap();
+        assert!(file.metadata().unwrap().len() > 8 << 20);
+        let read = SerializedFileReader::new(file).unwrap();
+        let rows = read.metadata().file_metadata().num_rows();
+        assert_eq!(rows, i64::from(COUNT));
+    }
+
+    #[test]
+    fn every_file_of_a_fleet_has_the_same_columns() {
+        let fleet = fleet();
+        let sample = sample(3, None);
         let names =
             |columns: Vec<Column>| -> Vec<&str> { columns.iter().map(|c| c.name).collect() };
         let with = columns(&fleet, &[(0, vec![sample])]);

@@ -172,6 +172,10 @@ fn too_large(why: String) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -179,6 +183,35 @@ mod tests {
         let lines = lines_as_they_come(&b"\xe9t\xe9\nnext\nhalf"[..], 100);
         let lines: Vec<String> = lines.iter().collect();
         assert_eq!(lines, ["\u{fffd}t\u{fffd}\n", "next\n", "half"]);
+    }
+
+    /// Says the same line for ever, and counts it.
+    struct Endless(Arc<AtomicUsize>);
+
+    impl Read for Endless {
+        fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+            room.fill(b'y');
+            room[room.len() - 1] = b'\n';
+            self.0.fetch_add(room.len(), Ordering::Relaxed);
+            Ok(room.len())
+        }
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_not_read() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let lines = lines_as_they_come(Endless(Arc::clone(&count)), 4096);
+        assert!(lines.recv().is_ok());
+        thread::sleep(Duration::from_millis(100));
+        let read = count.load(Ordering::Relaxed);
+        assert!(read <= 256 << 10, "{read} bytes");
+        // The thread ends with whoever listens.
+        drop(lines);
+        let began = Instant::now();
+        while Arc::strong_count(&count) > 1 {
+            assert!(began.elapsed() < Duration::from_secs(10));
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
