@@ -14,8 +14,11 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// A command that writes down its setting and how many labs stand, then does something more.
 fn logged(room: &Room, more: &str) -> String {
-    let log = room.name("log");
-    format!("echo \"$HOPYARD_SETTING $(printf %s \"$HOPYARD_LABS\" | grep -c .)\" >> {log}; {more}")
+    let [log, held] = ["log", "held"].map(|name| room.name(name));
+    format!(
+        "echo \"$HOPYARD_SETTING $(printf %s \"$HOPYARD_LABS\" | grep -c .)\" >> {log}; \
+         ls -l /proc/$PPID/fd | grep -c 'net:\\[' >> {held}; {more}"
+    )
 }
 
 /// What the commands wrote down.
@@ -129,6 +132,14 @@ fn slow_switches_are_made_between_generations() {
         assert!(report["run"]["settings"]["switch_s"].as_f64().unwrap() >= 0.05);
         let log = log(&room);
         assert!(log.iter().all(|line| line.ends_with(" 0")), "{log:?}");
+        // What it is told of is one thing, and what stands another: hopyard holds the namespaces of labs that stand.
+        let held = std::fs::read_to_string(room.at("held")).unwrap();
+        let mut held = held.lines();
+        let first = held.next().unwrap();
+        assert!(
+            held.clone().count() > 4 && held.all(|line| line == first),
+            "{first}"
+        );
         // One to five times each in the pilot; then A for the quiet machine and each of the two, for every attempt at a block.
         assert!((2 + 2 * 3..=10 + 4 * 3).contains(&log.len()), "{log:?}");
         assert_eq!(restored(&room), 1);

@@ -303,6 +303,47 @@ fn lines_that_are_no_messages_say_what_they_are() {
     });
 }
 
+/// A far end that reports what cannot be fails its own samples, and what is stored can be read again.
+#[test]
+fn impossible_figures_fail_their_samples() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new();
+        let out = site.room.name("run");
+        let lie = "s/\"window_ns\":\\d+/\"window_ns\":0/ if /\"is\":\"done\"/";
+        let prefix = site.script(&format!("$ENTER \"$@\" | perl -pe '$|=1; {lie}'"));
+        let how = ["--loads", "tcp_stream", "--blocks", "2..2", "--out", &out];
+        let said = site.run(&prefix, &how);
+        said.exits(1);
+        let cell = only_cell(&said);
+        assert_eq!(cell["failed_samples"], 2, "{said}");
+        let cause = cell["cause"].as_str().unwrap();
+        assert!(cause.contains("impossible figures: window_ns"), "{cause}");
+        let again = run(&["report", &out, "--format", "json"]);
+        assert_eq!(only_cell(&again)["failed_samples"], 2, "{again}");
+    });
+}
+
+/// A far end that takes nothing more is left, and does not keep the controller.
+#[test]
+fn a_far_end_that_stops_reading_is_given_up() {
+    let _waiting = waiting();
+    unharmed(|| {
+        let site = Site::new();
+        // More than a pipe holds: the request to connect has the trace in it.
+        let trace: String = (0..50_000).map(|n| format!("{n}.000001 1400\n")).collect();
+        let trace = site.room.file("trace.txt", trace);
+        let mute = "exec perl -e '$|=1; open($p, \"|-\", @ARGV); select($p); $|=1; \
+                    while (<STDIN>) { last if /\"connect\"/; print $p $_ } sleep 1000' $ENTER \"$@\"";
+        let mute = site.script(mute);
+        let began = Instant::now();
+        let set = format!("trace={trace}");
+        let said = site.run(&mute, &["--loads", "udp_trace", "--set", &set]);
+        assert!(began.elapsed() < IN_TIME, "{said}");
+        tell(&format!("{said}"));
+    });
+}
+
 /// A time namespace has a clock of its own, as another machine has.
 #[test]
 fn a_clock_of_its_own_is_gone_by() {
