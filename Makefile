@@ -102,7 +102,7 @@ unit: root toolchain
 		wait $$installing && [ $$built -eq 0 ]
 	@[ "$$($(BORINGTUN) --version 2>/dev/null)" = "boringtun $(BORINGTUN_VERSION)" ] || { \
 		echo "installing boringtun $(BORINGTUN_VERSION) into target/tools, once, a minute"; \
-		$(CARGO) install boringtun-cli --version "=$(BORINGTUN_VERSION)" --locked --quiet --debug \
+		CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install boringtun-cli --version "=$(BORINGTUN_VERSION)" --locked --quiet --debug \
 			--root target/tools --target-dir target/tools/build --force; }
 	@PATH="$$PWD/target/tools/bin:$$PATH" CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
 

@@ -55,9 +55,16 @@ pub(crate) fn worker() -> Command {
 /// Waits until something is so.
 pub(crate) fn until(what: &str, patience: Duration, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience;
-    while !so() {
-        assert!(Instant::now() < deadline, "{what}: not within {patience:?}");
-        std::thread::sleep(Duration::from_millis(5));
+    loop {
+        let began = Instant::now();
+        if so() {
+            return;
+        }
+        assert!(began < deadline, "{what}: not within {patience:?}");
+        // Some looks are at every process, and other tests run beside.
+        let pause = 4 * began.elapsed();
+        let [least, most] = [5, 25].map(Duration::from_millis);
+        std::thread::sleep(pause.clamp(least, most));
     }
 }
 
