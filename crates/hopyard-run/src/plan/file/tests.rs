@@ -153,3 +153,48 @@ fn a_published_figure_is_a_number() {
         assert_eq!(error, words);
     }
 }
+
+/// The example that the docs have of a plan.
+#[test]
+fn the_documented_plan_is_one() {
+    let page = include_str!("../../../../../docs/plans.md");
+    let text = page
+        .split("```")
+        .find_map(|block| block.strip_prefix("toml\n"));
+    let plan = parse("docs/plans.md", text.unwrap()).unwrap();
+    assert_eq!(
+        (plan.name.as_str(), plan.parts.len()),
+        ("small-and-large", 2)
+    );
+    // Each key of the table is one that plans have, and none is missing in it.
+    let row = |line: &'static str| {
+        line.strip_prefix("| `")?
+            .split_once(" |")
+            .map(|(keys, _)| keys)
+    };
+    let keys: String = page.lines().filter_map(row).collect::<Vec<_>>().join(" ");
+    for key in [
+        "name",
+        "summary",
+        "paths",
+        "peers",
+        "loads",
+        "[set]",
+        "[[cells]]",
+        "base",
+        "window",
+        "warm_up",
+        "blocks",
+        "half_width",
+        "confidence",
+        "margin",
+        "time_limit",
+        "turns",
+        "profile_window",
+        "where_installed",
+        "[endpoint.client]",
+        "[[published]]",
+    ] {
+        assert!(keys.contains(key), "{key} is missing in: {keys}");
+    }
+}
