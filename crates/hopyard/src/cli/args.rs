@@ -193,7 +193,7 @@ pub(super) enum LabCommand {
     Exec {
         /// The lab
         name: String,
-        /// The namespace: a, b, hub or far
+        /// The namespace: a, b, hub or far; of many containers c1, c2 and so on, of routers f1 and r1 (docs/containers.md)
         endpoint: String,
         /// The command
         #[arg(last = true, required = true)]

@@ -212,7 +212,7 @@ pub(in crate::cli) struct TraceArgs {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PortCommand {
-    /// Bind a device: a veth's or netkit's end on the host, a tap, a macvtap
+    /// Bind a device: a veth's or netkit's end on the host, or a tap
     Add {
         /// The switch
         name: String,
