@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::bounds::Bounds;
 use super::demand::{PlanDemand, needs_profile, part};
-use super::rule::{Check, Over};
+use super::rule::Check;
 use super::verdict::{Judged, checks, together};
 use super::{Chosen, Evidence};
 use crate::model::{Blocks, BoundPosition, Cell, CheckReport, ClaimVerdict, FOR_A_VERDICT};
@@ -76,7 +76,7 @@ struct Wanted {
     takes: Duration,
 }
 
-/// Cells that a verdict hangs on.
+/// Cells of a point that lies across the bounds.
 struct Open<'a> {
     check: &'a Check,
     cells: &'a [Cell],
@@ -84,6 +84,22 @@ struct Open<'a> {
     missing: f64,
     /// Is the estimate outside the rule's bounds?
     is_outside: bool,
+}
+
+/// Points that decide a part of a rule, if their estimates are right.
+struct Deciding<'a> {
+    /// Do they refute it, and with it the claim?
+    refutes: bool,
+    open: Vec<Open<'a>>,
+}
+
+impl Deciding<'_> {
+    fn missing(&self) -> f64 {
+        self.open
+            .iter()
+            .map(|open| open.missing)
+            .fold(0.0, f64::max)
+    }
 }
 
 /// What an undecided claim wants of each plan; nothing of one that is decided or that blocks cannot decide.
@@ -94,25 +110,21 @@ fn wanted(one: Chosen<'_>, evidence: &Evidence) -> Vec<Wanted> {
         return Vec::new();
     }
     let undecided = |part: &&Judged<'_>| part.report.verdict == ClaimVerdict::Undecided;
-    let mut open: Vec<Open<'_>> = judged.iter().filter(undecided).flat_map(of_check).collect();
-    // A part that shows nothing by failing.
-    open.retain(|open| !(open.is_outside && open.check.weaker.is_some()));
-    // One point outside refutes the claim, whatever the others are.
-    let refutes = |open: &&Open<'_>| open.is_outside && open.check.over == Over::Every;
-    let by_blocks = |a: &&Open<'_>, b: &&Open<'_>| a.missing.total_cmp(&b.missing);
-    let nearest = open.iter().filter(refutes).min_by(by_blocks);
-    if let Some(cells) = nearest.map(|open| open.cells) {
-        open.retain(|other| std::ptr::eq(other.cells, cells));
-    }
+    let parts = judged.iter().filter(undecided).filter_map(deciding);
+    let (refuting, showing): (Vec<_>, Vec<_>) = parts.partition(|part| part.refutes);
+    let by_blocks = |a: &Deciding<'_>, b: &Deciding<'_>| a.missing().total_cmp(&b.missing());
     let is_whole =
         |part: &CheckReport| part.untested.is_empty() && part.verdict != ClaimVerdict::Untestable;
-    let decides = reports.iter().all(is_whole) || open.iter().any(|open| open.is_outside);
+    let decides = !refuting.is_empty() || reports.iter().all(is_whole);
+    let open = match refuting.into_iter().min_by(by_blocks) {
+        // One part that fails refutes the claim.
+        Some(part) => part.open,
+        None => showing.into_iter().flat_map(|part| part.open).collect(),
+    };
     let mut by_plan: BTreeMap<&str, Vec<Open<'_>>> = BTreeMap::new();
     for open in open {
-        by_plan
-            .entry(one.plan_of(open.check))
-            .or_default()
-            .push(open);
+        let plan = one.plan_of(open.check);
+        by_plan.entry(plan).or_default().push(open);
     }
     let of_plan = |(plan, open): (&str, Vec<Open<'_>>)| {
         let run = evidence.of_plan(plan).ok()?;
@@ -122,8 +134,33 @@ fn wanted(one: Chosen<'_>, evidence: &Evidence) -> Vec<Wanted> {
     by_plan.into_iter().filter_map(of_plan).collect()
 }
 
+/// The fewest blocks that decide a part: as many points outside as refute it, or within as it takes to hold.
+fn deciding<'a>(part: &'a Judged<'a>) -> Option<Deciding<'a>> {
+    let points = &part.report.points;
+    let count = |lies| points.iter().filter(|point| point.lies == lies).count();
+    let over = part.check.over;
+    let (outside, inside): (Vec<_>, Vec<_>) = open_points(part).partition(|open| open.is_outside);
+    let nearest = |mut open: Vec<Open<'a>>, wanted: usize, refutes: bool| {
+        open.sort_by(|a, b| a.missing.total_cmp(&b.missing));
+        let is_possible = (1..=open.len()).contains(&wanted);
+        open.truncate(wanted);
+        is_possible.then_some(Deciding { refutes, open })
+    };
+    let lacks = |needed: usize, lies| needed.saturating_sub(count(lies));
+    let refuting = lacks(over.outside(points.len()), BoundPosition::Outside);
+    let refuting = nearest(outside, refuting, true);
+    // A part that shows nothing by failing.
+    let refuting = refuting.filter(|_| part.check.weaker.is_none());
+    let showing = lacks(over.within(points.len()), BoundPosition::Inside);
+    let showing = nearest(inside, showing, false);
+    [refuting, showing]
+        .into_iter()
+        .flatten()
+        .min_by(|a, b| a.missing().total_cmp(&b.missing()))
+}
+
 /// The points of a part that lie across its bounds.
-fn of_check<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
+fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
     let bounds = Bounds::of_report(&part.report);
     let points = part.report.points.iter().zip(&part.places);
     points.filter_map(move |(point, place)| {

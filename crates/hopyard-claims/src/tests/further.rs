@@ -51,7 +51,11 @@ const PATHS: [(&str, f64); 4] = [
 
 /// A run in which each cell took a second in each block.
 fn timed(blocks: u32, spread: f64) -> Run {
-    let mut run = made(&PATHS, blocks, spread);
+    timed_of(&PATHS, blocks, spread)
+}
+
+fn timed_of(paths: &[(&str, f64)], blocks: u32, spread: f64) -> Run {
+    let mut run = made(paths, blocks, spread);
     run.header.plan = "paths".to_owned();
     for sample in &mut run.samples {
         sample.took_ns = 1_000_000_000;
@@ -143,6 +147,36 @@ fn what_is_decided_or_takes_too_long_is_left_alone() {
         next(TWO, even, 3600).map(|one| one.claim),
         Some("X2".to_owned())
     );
+}
+
+/// Where most of the points decide, it takes those alone that make most of them.
+#[test]
+fn of_most_points_the_nearest_decide() {
+    let (first, _) = TWO.split_at(TWO.rfind("[[claim]]").unwrap());
+    let most = first
+        .replace(
+            "path = \"bridge\"",
+            "path = [\"bridge\", \"macvlan\", \"ipvlan\", \"vxlan\"]",
+        )
+        .replace("at_least", "over = \"most\"\nat_least");
+    // Two of four outside refute it. One is, one nearly so, one lies on the bound.
+    let of = |vxlan| {
+        let paths = [
+            ("veth", 1e9),
+            ("bridge", 0.93e9),
+            ("direct", 1e9),
+            ("macvlan", 0.949e9),
+            ("tap-mq", 1e9),
+            ("ipvlan", 0.8e9),
+            ("native", 1e9),
+            ("vxlan", vxlan),
+        ];
+        timed_of(&paths, 8, 0.01)
+    };
+    let one = next(&most, of(1.2e9), 3600).unwrap();
+    assert_eq!(paths(&one), ["veth", "bridge"]);
+    // Two are.
+    assert!(next(&most, of(0.8e9), 3600).is_none());
 }
 
 fn keep(run: &Run, directory: &Path) {
