@@ -386,3 +386,54 @@ fn what_a_filter_in_the_hub_sees() {
     report.cells.retain(|cell| cell.path == "veth");
     insta::assert_snapshot!(said(&report), @"Packet filter rules in the hub (nftables, iptables) see none of this: veth (local).");
 }
+
+/// `veth` has no cells with peer `far`, so that these are compared with another path.
+#[test]
+fn each_table_names_its_own_base() {
+    const RATE: &str = "transactions_per_s";
+    let cell = |path, peer| {
+        let cell = fixture::cell(path, peer, LoadKind::TcpRr);
+        cell.estimate(RATE, 13_000.0, 0.02)
+    };
+    let other = |peer| {
+        let verdict = Some(Verdict::Different);
+        cell("bridge", peer)
+            .verdict(RATE, 0.9, 0.01, verdict)
+            .build()
+    };
+    let mut report = fixture::run();
+    report.cells = vec![
+        cell("veth", Peer::Local).build(),
+        other(Peer::Local),
+        cell("native", Peer::Far).build(),
+        other(Peer::Far),
+    ];
+    for verdict in report.cells[3].verdicts.values_mut() {
+        verdict.base = "native".to_owned();
+    }
+    let text = text(&report);
+    let far = from(&text, "tcp_rr · far");
+    let local = from(&text, "tcp_rr · local");
+    let local = &local[..local.find("tcp_rr · far").unwrap()];
+    assert!(
+        local.contains("vs veth") && !local.contains("native"),
+        "{text}"
+    );
+    assert!(far.contains("vs native"), "{text}");
+    let row = |table: &str, path: &str| {
+        let row = table
+            .lines()
+            .find(|line| line.trim_start().starts_with(path));
+        row.unwrap().contains("base")
+    };
+    assert!(row(local, "veth") && row(far, "native"), "{text}");
+    let findings = from(&text, "What the verdicts support");
+    assert!(
+        findings.contains("no path is shown to beat native"),
+        "{text}"
+    );
+    assert!(
+        !findings.lines().next().unwrap().contains("relative"),
+        "{text}"
+    );
+}
