@@ -324,23 +324,41 @@ fn impossible_figures_fail_their_samples() {
     });
 }
 
-/// A far end that takes nothing more is left, and does not keep the controller.
+/// An end that takes nothing more is left, and does not keep the controller.
 #[test]
-fn a_far_end_that_stops_reading_is_given_up() {
+fn an_end_that_stops_reading_is_given_up() {
     let _waiting = waiting();
     unharmed(|| {
         let site = Site::new();
-        // More than a pipe holds: the request to connect has the trace in it.
-        let trace: String = (0..50_000).map(|n| format!("{n}.000001 1400\n")).collect();
-        let trace = site.room.file("trace.txt", trace);
-        let mute = "exec perl -e '$|=1; open($p, \"|-\", @ARGV); select($p); $|=1; \
-                    while (<STDIN>) { last if /\"connect\"/; print $p $_ } sleep 1000' $ENTER \"$@\"";
-        let mute = site.script(mute);
-        let began = Instant::now();
-        let set = format!("trace={trace}");
-        let said = site.run(&mute, &["--loads", "udp_trace", "--set", &set]);
-        assert!(began.elapsed() < IN_TIME, "{said}");
-        tell(&format!("{said}"));
+        // More than a pipe holds: the sender is told the whole trace.
+        let trace: String = (0..20_000).map(|_| "0.000001,1400\n").collect();
+        let trace = format!("trace={}", site.room.file("trace.csv", trace));
+        let script = "exec perl -e '$|=1; open($p, \"|-\", @ARGV); select($p); $|=1; \
+                      while (sysread(STDIN, $c, 1)) { print $p $c; last if ($all .= $c) =~ /\"connect\"/ } sleep 1000' \
+                      $ENTER \"$@\"";
+        let mute = site.script_to(&site.client, "mute", script);
+        let [_, server] = site.prefixes();
+        let how = [
+            "--window",
+            "200ms",
+            "--warm-up",
+            "50ms",
+            "--blocks",
+            "1..1",
+            "--loads",
+            "udp_trace",
+            "--set",
+            &trace,
+        ];
+        let running = Running::start(site.between(&mute, &server, &how));
+        let said = running.wait_for_nothing_left(&BTreeSet::new());
+        assert!(said.took < IN_TIME, "{said}");
+        said.exits(1);
+        let cause = only_cell(&said)["cause"].as_str().unwrap().to_owned();
+        assert!(
+            cause.contains("`client` did not connect within 5s"),
+            "{cause}"
+        );
     });
 }
 

@@ -88,9 +88,9 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
             .says(&["relay `false`: `hopyard fleet relay` did not greet"]);
         // Nothing that it started is left either.
         let other = "sh -c 'sleep 1000 & echo hello; exec sleep 1000'";
-        let words = ["run", &file, "-o", "none", "--relay", other];
+        let words = ["run", &file, "-o", "other", "--relay", other];
         site.run(&words).exits(2).says(&["not to say"]);
-        let words = ["run", &file, "-o", "none", "--relay", "yes"];
+        let words = ["run", &file, "-o", "flood", "--relay", "yes"];
         site.run(&words).exits(2);
     });
 }
