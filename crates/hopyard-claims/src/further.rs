@@ -19,11 +19,12 @@ use crate::plan;
 use crate::stats::Estimate;
 use crate::store::Run;
 
-/// Share of the risk of error that a verdict has before the last one.
-const EARLY: f64 = 0.2;
+/// Share of the risk of error that a verdict has before the last one. With two further looks a claim that lies on its bound gets a verdict
+/// in 6 % of simulated cases, of which 5 % are asked for; with four of them at a fifth of the risk, in 10 %.
+const EARLY: f64 = 0.1;
 /// A claim gets more blocks this often at most. Some do not narrow their figures: those of cells that fail, or of a figure that
 /// is known only as finely as numbers of senders were measured.
-pub const MOST_TIMES: usize = 4;
+pub const MOST_TIMES: usize = 2;
 /// A claim that seems to take this many times what is left is not begun: what it takes is known only roughly.
 const HOPE: u32 = 4;
 /// At once a claim gets this many times the blocks that it has: at most, because what is missing is known better after them, and at
