@@ -301,7 +301,7 @@ fn claims_cut_short_go_on_where_they_were() {
             "NM8",
             "--quick",
             "--time-limit",
-            "5s",
+            "8s",
             "--out",
             &out,
         ];
