@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use crate::model::stored::{End, Header, PlannedCell, Run, SCHEMA};
 use crate::model::{
-    Arrived, Axes, Cell, Counted, CpuAccounting, CpuUse, Environment, LoadKind, Measurement,
-    Outcome, PathProof, Peer, Sample, Scheduling, TickSplit,
+    Arrived, Axes, Cell, Counted, CpuAccounting, CpuUse, DeviceCount, Environment, LoadKind,
+    Measurement, Outcome, PathProof, Peer, Sample, Scheduling, TickSplit,
 };
 
 const WINDOW_NS: u64 = 200_000_000;
@@ -172,6 +172,19 @@ pub fn measured(bytes: u64) -> Measurement {
             proved: true,
             problems: Vec::new(),
         },
+    }
+}
+
+/// A device that dropped nothing.
+pub fn device() -> DeviceCount {
+    DeviceCount {
+        namespace: "a".to_owned(),
+        name: "eth0".to_owned(),
+        rx_packets: 1,
+        rx_bytes: 1,
+        tx_packets: 1,
+        tx_bytes: 1,
+        dropped: 0,
     }
 }
 

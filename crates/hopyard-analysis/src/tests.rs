@@ -3,9 +3,9 @@
 mod steal;
 
 use crate::model::stored::Run;
-use crate::model::{CellStatus, DeviceCount, Outcome, PathProof, Rate, WarningCode};
+use crate::model::{CellStatus, Outcome, PathProof, Rate, WarningCode};
 use crate::stats::Verdict;
-use crate::testing::{compared, compared_over, measured, push, run};
+use crate::testing::{compared, compared_over, device, measured, push, run};
 use crate::{assess, last_attempts};
 
 #[test]
@@ -374,15 +374,7 @@ fn what_was_not_measured_is_absent() {
     let mut seen = compared(1.0);
     for sample in seen.samples.iter_mut().filter(|s| s.cell == 0) {
         if let Outcome::Measured(m) = &mut sample.outcome {
-            m.devices.push(DeviceCount {
-                namespace: "a".to_owned(),
-                name: "eth0".to_owned(),
-                rx_packets: 1,
-                rx_bytes: 1,
-                tx_packets: 1,
-                tx_bytes: 1,
-                dropped: 0,
-            });
+            m.devices.push(device());
         }
     }
     for run in [&never, &unsupported, &quick, &seen] {

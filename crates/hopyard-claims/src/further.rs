@@ -1,9 +1,9 @@
-//! What to measure more of: the cells that the undecided claim needs that is decided soonest.
+//! Which cells to measure more of, for a claim that is undecided.
 //!
-//! A claim whose first blocks decide it is left alone. The time that is left goes to the others, one after another, to the
-//! cells alone that their verdict hangs on. Who looks again after every few blocks errs more often than the confidence
-//! says. So looks are few, and before the last one a verdict takes a part of the risk of error (after Haybittle 1971 and Peto
-//! 1976, who asked interim looks of trials for more than the last one).
+//! Claims that the first blocks decide are left alone. The time that is left goes to the others, one after another, the one first that
+//! seems to be decided soonest, and only to the cells that its verdict hangs on. Checking after every few blocks makes wrong verdicts more
+//! frequent than the confidence says. So checks are few, and a verdict before the last one takes a part of the risk of error (after
+//! Haybittle 1971 and Peto 1976, who asked interim looks of trials for more than the last one).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -22,13 +22,13 @@ use crate::store::Run;
 /// Share of the risk of error that a verdict has before the last one. With two further looks a claim that lies on its bound gets a verdict
 /// in 6 % of simulated cases, of which 5 % are asked for; with four of them at a fifth of the risk, in 10 %.
 const EARLY: f64 = 0.1;
-/// A claim gets more blocks this often at most. Some do not narrow their figures: those of cells that fail, or of a figure that
+/// A claim gets more blocks at most this many times. Some blocks do not narrow their figures: those of cells that fail, or of a figure that
 /// is known only as finely as numbers of senders were measured.
 pub const MOST_TIMES: usize = 2;
-/// A claim that seems to take this many times what is left is not begun: what it takes is known only roughly.
+/// A claim that seems to take more than this many times what is left is not begun: what it takes is known only roughly.
 const HOPE: u32 = 4;
-/// At once a claim gets this many times the blocks that it has: at most, because what is missing is known better after them, and at
-/// least, so that looks are few.
+/// The blocks that a claim gets at once, over those that it has. Not fewer, so that checks are few; not more, because afterwards it is
+/// known better how many are missing.
 const GROWTH: RangeInclusive<f64> = 0.5..=2.0;
 
 /// More blocks of some cells of a plan, for a claim.
@@ -43,7 +43,8 @@ pub struct Further {
 }
 
 /// What to measure next with the time that is left. What was `spent` on a claim counts with what it still seems to take: one that takes
-/// more each time lies on its bound, and shall not keep the others waiting. `None` if every claim is decided, or none of the others in this time.
+/// more each time lies on its bound, and shall not keep the others waiting. `None` if every
+/// claim is decided, or seems to take too long.
 ///
 /// # Errors
 /// A plan that comes along is wrong, which a test rules out.
@@ -113,11 +114,10 @@ fn wanted(one: Chosen<'_>, evidence: &Evidence) -> Vec<Wanted> {
     let undecided = |part: &&Judged<'_>| part.report.verdict == ClaimVerdict::Undecided;
     let parts = judged.iter().filter(undecided).filter_map(deciding);
     let (refuting, showing): (Vec<_>, Vec<_>) = parts.partition(|part| part.refutes);
-    let by_blocks = |a: &Deciding<'_>, b: &Deciding<'_>| a.missing().total_cmp(&b.missing());
     let is_whole =
         |part: &CheckReport| part.untested.is_empty() && part.verdict != ClaimVerdict::Untestable;
     let decides = !refuting.is_empty() || reports.iter().all(is_whole);
-    let open = match refuting.into_iter().min_by(by_blocks) {
+    let open = match soonest(refuting) {
         // One part that fails refutes the claim.
         Some(part) => part.open,
         None => showing.into_iter().flat_map(|part| part.open).collect(),
@@ -129,8 +129,7 @@ fn wanted(one: Chosen<'_>, evidence: &Evidence) -> Vec<Wanted> {
     }
     let of_plan = |(plan, open): (&str, Vec<Open<'_>>)| {
         let run = evidence.of_plan(plan).ok()?;
-        let wanted = of_plan(&one.claim.id, run, &open)?;
-        Some(Wanted { decides, ..wanted })
+        of_plan(&one.claim.id, run, &open, decides)
     };
     by_plan.into_iter().filter_map(of_plan).collect()
 }
@@ -148,16 +147,18 @@ fn deciding<'a>(part: &'a Judged<'a>) -> Option<Deciding<'a>> {
         is_possible.then_some(Deciding { refutes, open })
     };
     let lacks = |needed: usize, lies| needed.saturating_sub(count(lies));
-    let refuting = lacks(over.outside(points.len()), BoundPosition::Outside);
-    let refuting = nearest(outside, refuting, true);
+    let needed = lacks(over.outside(points.len()), BoundPosition::Outside);
+    let refuting = nearest(outside, needed, true);
     // A part that shows nothing by failing.
     let refuting = refuting.filter(|_| part.check.weaker.is_none());
-    let showing = lacks(over.within(points.len()), BoundPosition::Inside);
-    let showing = nearest(inside, showing, false);
-    [refuting, showing]
-        .into_iter()
-        .flatten()
-        .min_by(|a, b| a.missing().total_cmp(&b.missing()))
+    let needed = lacks(over.within(points.len()), BoundPosition::Inside);
+    let showing = nearest(inside, needed, false);
+    soonest(refuting.into_iter().chain(showing))
+}
+
+fn soonest<'a>(all: impl IntoIterator<Item = Deciding<'a>>) -> Option<Deciding<'a>> {
+    let by_blocks = |a: &Deciding<'_>, b: &Deciding<'_>| a.missing().total_cmp(&b.missing());
+    all.into_iter().min_by(by_blocks)
 }
 
 /// The points of a part that lie across its bounds.
@@ -188,7 +189,7 @@ fn missing(measured: &Estimate, bounds: Bounds) -> f64 {
     missing.max(f64::from(FOR_A_VERDICT))
 }
 
-fn of_plan(claim: &str, run: &Run, open: &[Open<'_>]) -> Option<Wanted> {
+fn of_plan(claim: &str, run: &Run, open: &[Open<'_>], decides: bool) -> Option<Wanted> {
     let planned = run.header.cells.iter().map(|planned| &planned.cell);
     let is_needed = |cell: &&Cell| open.iter().any(|open| open.cells.contains(cell));
     let cells: Vec<Cell> = planned.filter(is_needed).cloned().collect();
@@ -203,7 +204,7 @@ fn of_plan(claim: &str, run: &Run, open: &[Open<'_>]) -> Option<Wanted> {
         plan: run.header.plan.clone(),
         cells,
         profile,
-        decides: true,
+        decides,
         known: most(|open| open.known),
         missing,
         takes,

@@ -56,7 +56,7 @@ pub struct Asked {
     /// What a guest has of what this machine's kernel lacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<Guest>,
-    /// Has every claim that was undecided had its further blocks, or the time was over?
+    /// Is nothing left to measure further: every claim is decided, has had its further blocks, or the time was over?
     #[serde(default)]
     pub is_settled: bool,
     /// Why a plan could not be run.

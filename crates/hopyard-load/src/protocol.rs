@@ -266,9 +266,6 @@ impl CpuSpan {
 const MOST_SLICES: usize = 100;
 /// More classes than a histogram of times has.
 const MOST_BUCKETS: usize = 1 << 16;
-/// Windows have 120 intervals at most, machines 8192 CPUs.
-const MOST_INTERVALS: usize = 1000;
-const MOST_CPUS: usize = 8192;
 
 /// What one end counted in the window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -338,28 +335,15 @@ impl Tallied {
     /// A count is larger than any window can hold, or a list longer than any load makes it.
     pub fn check(&self) -> Result<(), InvalidSample> {
         let buckets = |times: &Option<Latency>| times.as_ref().map_or(0, |l| l.histogram.len());
-        let arrivals = |of: fn(&Arrivals) -> usize| self.arrivals.as_ref().map_or(0, of);
         for (what, count, most) in [
             ("slices", self.slices.len(), MOST_SLICES),
             ("flows", self.flows.len(), MOST_FLOWS as usize),
             ("latency", buckets(&self.latency), MOST_BUCKETS),
             ("first_packet", buckets(&self.first_packet), MOST_BUCKETS),
-            (
-                "arrivals",
-                arrivals(|all| all.flows.len()),
-                MOST_FLOWS as usize,
-            ),
-            (
-                "receiver_cpu_ns",
-                arrivals(|all| all.receiver_cpu_ns.len()),
-                MOST_CPUS,
-            ),
-            (
-                "series",
-                arrivals(|all| all.series.as_ref().map_or(0, |s| s.intervals.len())),
-                MOST_INTERVALS,
-            ),
-        ] {
+        ]
+        .into_iter()
+        .chain(self.arrivals.iter().flat_map(Arrivals::lists))
+        {
             if count > most {
                 return Err(InvalidSample::TooMany { what, count, most });
             }

@@ -238,13 +238,17 @@ impl Remote {
         }
         drop(stdin);
         written.map_err(|error| match error.kind() {
-            ErrorKind::TimedOut => Error::Silent {
-                endpoint: self.endpoint.clone(),
-                doing: self.doing,
-                after: patience,
-            },
+            ErrorKind::TimedOut => self.silent(patience),
             _ => self.gone("input"),
         })
+    }
+
+    fn silent(&self, after: Duration) -> Error {
+        Error::Silent {
+            endpoint: self.endpoint.clone(),
+            doing: self.doing,
+            after,
+        }
     }
 
     /// A timetable of ours, by its clock, with that of the other end beside it.
@@ -287,11 +291,7 @@ impl Remote {
                 return Err(Error::Interrupted);
             }
             if left.is_zero() {
-                return Err(Error::Silent {
-                    endpoint: self.endpoint.clone(),
-                    doing,
-                    after: patience,
-                });
+                return Err(self.silent(patience));
             }
         }
     }

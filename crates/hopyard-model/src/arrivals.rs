@@ -185,6 +185,20 @@ impl Arrivals {
         }
     }
 
+    /// Its lists: name, length, and more than any window has.
+    #[must_use]
+    pub fn lists(&self) -> [(&'static str, usize, usize); 3] {
+        const MOST_CPUS: usize = 8192;
+        const MOST_INTERVALS: usize = 1000;
+        let series = self.series.as_ref();
+        let intervals = series.map_or(0, |series| series.intervals.len());
+        [
+            ("arrivals", self.flows.len(), crate::MOST_FLOWS as usize),
+            ("receiver_cpu_ns", self.receiver_cpu_ns.len(), MOST_CPUS),
+            ("series", intervals, MOST_INTERVALS),
+        ]
+    }
+
     /// The largest of its counts, to be compared with what is possible.
     #[must_use]
     pub fn largest(&self) -> u64 {

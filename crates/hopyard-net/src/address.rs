@@ -28,24 +28,19 @@ pub(crate) const RTA_MULTIPATH: u16 = 9;
 pub(crate) const RTA_NH_ID: u16 = 30;
 const RTA_VIA: u16 = 18;
 
-/// A list of all families at once is made with the network locked (`rtnl_dump_all`), one of a single family is not since Linux 6.9. A
-/// kernel without a family gives all others, so lists may have things twice.
-const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
-
 impl Handle {
     /// The addresses of all devices, with the index of each one's device.
     ///
     /// # Errors
     /// [`Error::Kernel`] if the dump fails.
     pub fn addresses(&self) -> Result<Vec<(u32, IpAddr)>> {
-        let mut all = Vec::new();
-        for family in FAMILIES {
+        let replies = self.dump_by_family("list the addresses of a namespace", |family| {
             let mut message = AddressMessage::default();
             message.header.family = family;
-            let message = RouteNetlinkMessage::GetAddress(message);
-            let replies = self.dump("list the addresses of a namespace", &message)?;
-            all.extend(replies.iter().filter_map(|reply| own_address(reply)));
-        }
+            RouteNetlinkMessage::GetAddress(message)
+        })?;
+        let own = replies.iter().filter_map(|reply| own_address(reply));
+        let mut all: Vec<_> = own.collect();
         all.sort_unstable();
         all.dedup();
         Ok(all)
@@ -56,17 +51,27 @@ impl Handle {
     /// # Errors
     /// [`Error::Kernel`] if the dump fails.
     pub fn gateways(&self) -> Result<Vec<(u32, IpAddr)>> {
-        let mut gateways = Vec::new();
-        for family in FAMILIES {
+        let replies = self.dump_by_family("list the routes of a namespace", |family| {
             let mut message = RouteMessage::default();
             message.header.address_family = family;
-            let message = RouteNetlinkMessage::GetRoute(message);
-            let replies = self.dump("list the routes of a namespace", &message)?;
-            gateways.extend(replies.iter().flat_map(|reply| hops(reply)));
-        }
+            RouteNetlinkMessage::GetRoute(message)
+        })?;
+        let mut gateways: Vec<_> = replies.iter().flat_map(|reply| hops(reply)).collect();
         gateways.sort_unstable();
         gateways.dedup();
         Ok(gateways)
+    }
+
+    /// A list of IPv4 and one of IPv6. A list of all families at once is made with the network locked (`rtnl_dump_all`); one of a single
+    /// family is not, on recent kernels. A kernel without a family gives all others, so things may be there twice.
+    fn dump_by_family(
+        &self,
+        what: &str,
+        message: impl Fn(AddressFamily) -> RouteNetlinkMessage,
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut all = self.dump(what, &message(AddressFamily::Inet))?;
+        all.extend(self.dump(what, &message(AddressFamily::Inet6))?);
+        Ok(all)
     }
 
     /// Gives a device an address; the route to its prefix comes with it. IPv6 addresses are usable at

@@ -9,38 +9,12 @@ use crate::kept::{Asked, Place};
 use crate::store::{End, Record, Writer};
 
 /// X1 asks for more than `bridge` moves, X2 for a little more than `macvlan` does.
-const TWO: &str = r#"
-report = "mine"
-title = "Of mine"
-source = "nobody"
-plan = "paths"
-[[claim]]
-id = "X1"
-statement = "bridge is fast"
-measure = "m"
-rule = "at least 0.95"
-published = "none"
-where = ["HOST"]
-[[claim.check]]
-judge = "ratio"
-quantity = "rate"
-cells = { path = "bridge" }
-to = ["veth"]
-at_least = 0.95
-[[claim]]
-id = "X2"
-statement = "macvlan is fast"
-measure = "m"
-rule = "at least 0.95"
-published = "none"
-where = ["HOST"]
-[[claim.check]]
-judge = "ratio"
-quantity = "rate"
-cells = { path = "macvlan" }
-to = ["veth"]
-at_least = 0.95
-"#;
+const X1: &str = "judge = \"ratio\"\nquantity = \"rate\"\ncells = { path = \"bridge\" }\nto = [\"veth\"]\nat_least = 0.95\n";
+
+fn both() -> String {
+    let x2 = X1.replace("bridge", "macvlan");
+    text_of("paths", &[("X1", X1), ("X2", &x2)])
+}
 
 const PATHS: [(&str, f64); 4] = [
     ("veth", 1e9),
@@ -91,7 +65,7 @@ fn paths(next: &Further) -> Vec<String> {
 
 #[test]
 fn the_claim_that_is_decided_soonest_has_more_of_its_cells() {
-    let one = next(TWO, timed(8, 0.01), 3600).unwrap();
+    let one = next(&both(), timed(8, 0.01), 3600).unwrap();
     assert_eq!(
         (one.claim.as_str(), paths(&one)),
         ("X1", vec!["veth".to_owned(), "bridge".to_owned()])
@@ -102,10 +76,10 @@ fn the_claim_that_is_decided_soonest_has_more_of_its_cells() {
         !one.demand.profile && (16..20).contains(&one.takes.as_secs()),
         "{one:?}"
     );
-    let other = next_after(TWO, timed(8, 0.01), 3600, 3000).unwrap();
+    let other = next_after(&both(), timed(8, 0.01), 3600, 3000).unwrap();
     assert_eq!(other.claim, "X2");
     // Its interval at 95 % is outside, which is not enough before the end.
-    let report = parse("mine.toml", TWO).unwrap();
+    let report = parse("mine.toml", &both()).unwrap();
     let evidence = Evidence {
         runs: vec![timed(8, 0.01)],
         ..Evidence::default()
@@ -113,9 +87,9 @@ fn the_claim_that_is_decided_soonest_has_more_of_its_cells() {
     let first = choose(std::slice::from_ref(&report), &[]).unwrap()[0];
     assert_eq!(judge(first, &evidence).verdict, ClaimVerdict::Fails);
     // After more of the same it is sure, and the other one's turn. That is known roughly: it gets twice what there is.
-    let two = next(TWO, timed(16, 0.01), 3600).unwrap();
+    let two = next(&both(), timed(16, 0.01), 3600).unwrap();
     assert_eq!((two.claim.as_str(), two.demand.plan.blocks.max), ("X2", 32));
-    let later = next(TWO, timed(90, 0.01), 3600).unwrap();
+    let later = next(&both(), timed(90, 0.01), 3600).unwrap();
     assert_eq!(
         (later.claim.as_str(), later.demand.plan.blocks.max),
         ("X2", 45)
@@ -125,12 +99,12 @@ fn the_claim_that_is_decided_soonest_has_more_of_its_cells() {
 
 #[test]
 fn what_is_decided_or_takes_too_long_is_left_alone() {
-    assert!(next(TWO, timed(8, 0.0001), 3600).is_none());
+    assert!(next(&both(), timed(8, 0.0001), 3600).is_none());
     // X1 takes 16 to 18 s, and may take less than it seems to.
-    assert!(next(TWO, timed(8, 0.01), 5).is_some());
-    assert!(next(TWO, timed(8, 0.01), 3).is_none());
+    assert!(next(&both(), timed(8, 0.01), 5).is_some());
+    assert!(next(&both(), timed(8, 0.01), 3).is_none());
     // What would refute it says nothing.
-    let weaker = TWO.replace(
+    let weaker = both().replace(
         "at_least = 0.95\n",
         "at_least = 0.95\nweaker = \"something is lost\"\n",
     );
@@ -144,7 +118,7 @@ fn what_is_decided_or_takes_too_long_is_left_alone() {
         }
     }
     assert_eq!(
-        next(TWO, even, 3600).map(|one| one.claim),
+        next(&both(), even, 3600).map(|one| one.claim),
         Some("X2".to_owned())
     );
 }
@@ -152,13 +126,13 @@ fn what_is_decided_or_takes_too_long_is_left_alone() {
 /// Where most of the points decide, it takes those alone that make most of them.
 #[test]
 fn of_most_points_the_nearest_decide() {
-    let (first, _) = TWO.split_at(TWO.rfind("[[claim]]").unwrap());
-    let most = first
+    let most = X1
         .replace(
-            "path = \"bridge\"",
-            "path = [\"bridge\", \"macvlan\", \"ipvlan\", \"vxlan\"]",
+            "\"bridge\"",
+            "[\"bridge\", \"macvlan\", \"ipvlan\", \"vxlan\"]",
         )
         .replace("at_least", "over = \"most\"\nat_least");
+    let most = text_of("paths", &[("X1", &most)]);
     // Two of four outside refute it. One is, one nearly so, one lies on the bound.
     let of = |vxlan| {
         let paths = [
@@ -205,7 +179,7 @@ fn later_blocks_count_with_the_first_ones() {
     }
     assert_eq!(place.further().unwrap(), ["X1", "X1"]);
     let evidence = place.evidence().unwrap();
-    let report = parse("mine.toml", TWO).unwrap();
+    let report = parse("mine.toml", &both()).unwrap();
     let chosen = choose(std::slice::from_ref(&report), &[]).unwrap();
     let counts = chosen.iter().map(|one| {
         let judged = judge(*one, &evidence);

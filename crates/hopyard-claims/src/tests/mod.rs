@@ -73,14 +73,18 @@ fn cells_without_a_host(plan: &plan::Plan) -> Vec<crate::model::Cell> {
 
 /// A report of one claim with one check.
 fn one_claim(check: &str) -> Report {
-    let text = format!(
-        r#"
-report = "mine"
-title = "Of mine"
-source = "nobody"
-plan = "plan"
+    parse("mine.toml", &text_of("plan", &[("X1", check)])).unwrap()
+}
+
+/// The text of a report about a plan: claims by id, each with one check.
+fn text_of(plan: &str, claims: &[(&str, &str)]) -> String {
+    let mut text =
+        format!("report = \"mine\"\ntitle = \"Of mine\"\nsource = \"nobody\"\nplan = \"{plan}\"\n");
+    for (id, check) in claims {
+        text += &format!(
+            r#"
 [[claim]]
-id = "X1"
+id = "{id}"
 statement = "bridge is fast"
 measure = "m"
 rule = "as the check has it"
@@ -89,8 +93,9 @@ where = ["HOST"]
 [[claim.check]]
 {check}
 "#
-    );
-    parse("mine.toml", &text).unwrap()
+        );
+    }
+    text
 }
 
 /// Paths with what each moves in a block; `spread` is what blocks differ by, as a share.

@@ -7,7 +7,7 @@ use hopyard_net::clock;
 use crate::spec::LoadSpec;
 use crate::tally::Tally;
 
-/// Round trips that began inside the window. Those that ended inside too are the shorter ones.
+/// Round trips that began inside the window. To count only those that ended inside too would leave out the long ones.
 pub(crate) struct Times {
     pub(crate) histogram: Histogram<u64>,
     pub(crate) open_ns: u64,

@@ -109,7 +109,7 @@ fn said(plans: usize, takes: Duration, limit: Option<Duration>, goes_on: bool) -
 }
 
 /// Gives claims that are undecided more blocks, one after another, the soonest decided first. False where somebody
-/// interrupted. What goes wrong ends it: verdicts there are nevertheless.
+/// interrupted. An error ends it, and the claims are judged by what was measured.
 fn measure_further(
     args: &ClaimsArgs,
     chosen: &[Chosen<'_>],
