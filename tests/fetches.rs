@@ -12,42 +12,80 @@ use crate::support::cli::{PROGRAM, Running, Said};
 use crate::support::kernels::no_kernel;
 use crate::support::{beside, until};
 
-/// A mirror of Debian's with one package, and an apt that fetches from it as an attacker may have it.
+/// A mirror with kernels as Debian and Ubuntu pack them, and an apt that fetches from it as an attacker may have it.
 struct Mirror(tempfile::TempDir);
 
-const PACKAGE: &str = "linux-image-6.1.0-99-cloud-amd64";
+/// Each package with a kernel of this release, the directories for modules and the other files in it.
+const PACKAGES: [(&str, Option<&str>, &[&str]); 8] = [
+    (
+        "linux-image-6.1.0-99-cloud-amd64",
+        Some("boot/vmlinuz-6.1.0-99-cloud-amd64"),
+        &["lib/modules/6.1.0-99-cloud-amd64/kernel"],
+    ),
+    ("evil", Some("boot/vmlinuz-evil"), &[]),
+    // Of Ubuntu, whose modules are a package of their own.
+    (
+        "linux-image-6.8.0-99-generic",
+        Some("boot/vmlinuz-6.8.0-99-generic"),
+        &[],
+    ),
+    (
+        "linux-modules-6.8.0-99-generic",
+        None,
+        &["lib/modules/6.8.0-99-generic/kernel"],
+    ),
+    // Of Debian from 7.0 on: the image needs the others.
+    ("linux-image-7.2.9+deb13-cloud-amd64", None, &[]),
+    (
+        "linux-binary-7.2.9+deb13-cloud-amd64",
+        Some("usr/lib/modules/7.2.9+deb13-cloud-amd64/vmlinuz"),
+        &[],
+    ),
+    (
+        "linux-modules-7.2.9+deb13-cloud-amd64",
+        None,
+        &["usr/lib/modules/7.2.9+deb13-cloud-amd64/kernel"],
+    ),
+    (
+        "linux-base-7.2.9+deb13-cloud-amd64",
+        None,
+        &["usr/lib/modules/7.2.9+deb13-cloud-amd64/of-base"],
+    ),
+];
 
 impl Mirror {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
-        for (name, file) in [
-            ("good", "vmlinuz-6.1.0-99-cloud-amd64"),
-            ("evil", "vmlinuz-evil"),
-        ] {
-            for directory in ["DEBIAN", "boot", "lib/modules/6.1.0-99-cloud-amd64/kernel"] {
-                fs::create_dir_all(at(name).join(directory)).unwrap();
+        for (package, image, directories) in PACKAGES {
+            let root = at("root");
+            for directory in directories.iter().chain(&["DEBIAN"]) {
+                fs::create_dir_all(root.join(directory)).unwrap();
             }
             let control = format!(
-                "Package: {PACKAGE}\nVersion: 1\nArchitecture: all\nMaintainer: none\nDescription: x\n"
+                "Package: {package}\nVersion: 1\nArchitecture: all\nMaintainer: none\nDescription: x\n"
             );
-            fs::write(at(name).join("DEBIAN/control"), control).unwrap();
-            let image = no_kernel("6.1.0-99-cloud-amd64");
-            fs::write(at(name).join("boot").join(file), image).unwrap();
+            fs::write(root.join("DEBIAN/control"), control).unwrap();
+            if let Some(image) = image {
+                let release = package.splitn(3, '-').nth(2).unwrap_or("6.1.0-evil");
+                fs::create_dir_all(root.join(image).parent().unwrap()).unwrap();
+                fs::write(root.join(image), no_kernel(release)).unwrap();
+            }
             let mut pack = Command::new("dpkg-deb");
-            pack.args(["-b"])
-                .arg(at(name))
-                .arg(at(&format!("{name}.deb")));
+            pack.arg("-b").arg(&root).arg(at(&format!("{package}.deb")));
             Running::start(pack).wait().exits(0);
+            fs::remove_dir_all(root).unwrap();
         }
         fs::create_dir(at("bin")).unwrap();
-        let log = "echo \"$0 $*; in $(pwd) of $(stat -c %U .)\" >>$MIRROR/log";
+        let begin = "#!/bin/sh\necho \"$0 $*; in $(pwd) of $(stat -c %U .)\" >>$MIRROR/log\nfor last; do :; done\n";
         let get = format!(
-            "#!/bin/sh\n{log}\nsleep ${{SLOW:-0}}\ncase \"$*\" in *download*) cp $MIRROR/${{SENT:-good}}.deb {PACKAGE}_1_all.deb;; esac\n"
+            "{begin}sleep ${{SLOW:-0}}\ncase \"$*\" in *download*) cp $MIRROR/${{SENT:-$last}}.deb ${{last}}_1_all.deb;; esac\n"
         );
         let cache = format!(
-            "#!/bin/sh\n{log}\ncase \"$*\" in\n*show*) echo SHA256: $(sha256sum $MIRROR/good.deb | cut -d ' ' -f 1);;\n\
-             *search*) for last; do :; done; echo {PACKAGE} | grep -E \"$last\" | sed 's/$/ - x/';;\nesac\n"
+            "{begin}cd $MIRROR\ncase \"$*\" in\n*show*) echo SHA256: $(sha256sum $last.deb | cut -d ' ' -f 1);;\n\
+             *search*) ls linux-*.deb | sed 's/.deb$//' | grep -E \"$last\" | sed 's/$/ - x/';;\n\
+             *depends*) echo $last; for part in linux-*-${{last#linux-image-}}.deb; do\n\
+             [ $part = $last.deb ] || echo \"  Depends: ${{part%.deb}}\"; done;;\nesac\n"
         );
         for (name, text) in [("apt-get", get), ("apt-cache", cache)] {
             let program = at("bin").join(name);
@@ -61,7 +99,8 @@ impl Mirror {
         self.0.path().join(name)
     }
 
-    /// `hopyard kernel fetch` of a series into a directory, after what a shell does under the same process id.
+    /// `hopyard kernel fetch` of a series into a directory, after what a shell does under the same process id. Whatever is asked for,
+    /// the mirror sends the package `sent`, if that names one.
     fn fetch(&self, series: &str, into: &Path, before: &str, sent: &str) -> Said {
         let path = format!(
             "{}:{}",
@@ -93,7 +132,7 @@ fn a_kernel_is_fetched_where_nobody_else_can_replace_it() {
     for mode in [0o777, 0o775] {
         allow(&shared, mode);
         for into in [&shared, &shared.join("below")] {
-            let said = mirror.fetch("6.1", into, trap, "good");
+            let said = mirror.fetch("6.1", into, trap, "");
             assert!(!said.stdout.contains("evil"), "{said}");
             let told = format!("has mode {mode:o}, which lets others write to it");
             said.exits(2).says(&[&told, "--into"]);
@@ -101,15 +140,15 @@ fn a_kernel_is_fetched_where_nobody_else_can_replace_it() {
     }
     // As /tmp is: others could make a directory with the name of the kernel first.
     allow(&shared, 0o1777);
-    let said = mirror.fetch("6.1", &shared, trap, "good");
+    let said = mirror.fetch("6.1", &shared, trap, "");
     said.exits(2).says(&["has mode 1777", "--into"]);
     // A directory of root's in it they cannot replace.
     let own = shared.join("own/kernels");
-    let said = mirror.fetch("6.1", &own, "true", "good");
+    let said = mirror.fetch("6.1", &own, "true", "");
     said.exits(0)
         .prints(&["/6.1.0-99-cloud-amd64/boot/vmlinuz-6.1.0-99-cloud-amd64"]);
     // Once more, in the place of what is there.
-    mirror.fetch("6.1", &own, "true", "good").exits(0);
+    mirror.fetch("6.1", &own, "true", "").exits(0);
     let left: Vec<_> = fs::read_dir(&own)
         .unwrap()
         .map(|e| e.unwrap().file_name())
@@ -133,7 +172,7 @@ fn a_fetch_that_fails_leaves_no_directory_behind() {
     let mirror = Mirror::new();
     let into = mirror.at("new/kernels");
     for (series, sent, told) in [
-        ("9.9", "good", "apt-cache search linux-image"),
+        ("9.9", "", "apt-cache search linux-image"),
         (
             "6.1",
             "evil",
@@ -147,16 +186,16 @@ fn a_fetch_that_fails_leaves_no_directory_behind() {
         assert!(!mirror.at("new").exists(), "of a fetch of {series}");
     }
     let around = into.join("../more");
-    let said = mirror.fetch("9.9", &around, "true", "good");
+    let said = mirror.fetch("9.9", &around, "true", "");
     said.exits(2);
     assert!(!said.stderr.contains("cannot remove"), "{said}");
     assert!(!mirror.at("new").exists());
     // What others made, and what was fetched before, stays.
     fs::create_dir(mirror.at("new")).unwrap();
-    mirror.fetch("9.9", &into, "true", "good").exits(2);
+    mirror.fetch("9.9", &into, "true", "").exits(2);
     assert!(mirror.at("new").exists() && !into.exists());
-    mirror.fetch("6.1", &into, "true", "good").exits(0);
-    mirror.fetch("9.9", &into, "true", "good").exits(2);
+    mirror.fetch("6.1", &into, "true", "").exits(0);
+    mirror.fetch("9.9", &into, "true", "").exits(2);
     assert!(into.join("6.1.0-99-cloud-amd64/boot").exists());
 }
 
@@ -188,6 +227,37 @@ fn a_fetch_that_is_interrupted_leaves_nothing() {
 }
 
 #[test]
+fn a_kernel_in_several_packages_is_fetched_whole() {
+    let _beside = beside();
+    let mirror = Mirror::new();
+    let into = mirror.at("kernels");
+    let debian = "7.2.9+deb13-cloud-amd64";
+    for (series, release, below) in [
+        ("6.8", "6.8.0-99-generic", "lib/modules"),
+        (
+            "linux-image-6.8.0-99-generic",
+            "6.8.0-99-generic",
+            "lib/modules",
+        ),
+        // The newest.
+        ("", debian, "usr/lib/modules"),
+        ("7.2", debian, "usr/lib/modules"),
+    ] {
+        let said = mirror.fetch(series, &into, "true", "");
+        said.exits(0)
+            .prints(&[&format!("/{release}/boot/vmlinuz-{release}")]);
+        let modules = into.join(release).join(below).join(release);
+        assert!(modules.join("kernel").is_dir(), "{series}: no modules");
+        let of_base = modules.join("of-base").is_dir();
+        assert_eq!(of_base, release == debian, "{series}");
+        fs::remove_dir_all(&into).unwrap();
+    }
+    // Each part is held against the index.
+    mirror.fetch("7.2", &into, "true", "evil").exits(2);
+    assert!(!into.exists());
+}
+
+#[test]
 fn a_kernel_is_fetched_through_a_link_of_ones_own() {
     let _beside = beside();
     let mirror = Mirror::new();
@@ -195,7 +265,7 @@ fn a_kernel_is_fetched_through_a_link_of_ones_own() {
     std::os::unix::fs::symlink(mirror.at("real"), mirror.at("link")).unwrap();
     let into = mirror.at("link/kernels");
     mirror
-        .fetch("6.1", &into, "true", "good")
+        .fetch("6.1", &into, "true", "")
         .exits(0)
         .prints(&["/real/kernels/6.1.0-99-cloud-amd64/boot/"]);
 }

@@ -1,33 +1,25 @@
-//! Getting a kernel to boot from Debian's packages, without installing it.
+//! Getting a kernel to boot from the packages of Debian or Ubuntu, without installing it.
 //!
 //! The host's configuration of apt is read and never changed: lists and packages go to a directory of
 //! our own. apt fetches as a user of its own, as it always does; what came is copied, held against the index
 //! and unpacked where nobody else may write.
 
+mod apt;
+
 use std::cmp::Ordering;
 use std::fs;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{OpenOptionsExt, chown};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nix::fcntl::OFlag;
-use nix::unistd::{User, geteuid};
-use sha2::{Digest, Sha256};
+use apt::Apt;
 
 use super::scratch::{Destination, Scratch, writing};
 use super::{Error, Kernel, Result};
 use crate::signals;
 
-/// Suites of newer kernels for an older release.
+/// Suites of newer kernels for an older release of Debian.
 const BACKPORTS: &str = "backports";
-const MIRROR: &str = "http://deb.debian.org/debian";
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-
-/// Where packages arrive, below apt's directories.
-const DOWNLOADS: &str = "downloads";
-/// A package is never larger, bytes.
-const LARGEST: u64 = 1 << 30;
 
 /// Fetches a kernel below `into`: the newest for virtual machines, the newest of a series (`6.1`), the newest
 /// of `backports`, or a package by its name.
@@ -47,23 +39,41 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
         // 6.1 is not 6.12.
         Some(series) => apt.newest(&format!("{}[.+-]", series.replace('.', "\\.")))?,
     };
-    let archive = apt.download(&package, scratch.path())?;
+    let release = package.trim_start_matches("linux-image-");
     let unpacked = scratch.path().join("unpacked");
-    let mut unpack = Command::new("dpkg");
-    unpack.arg("-x").arg(archive).arg(&unpacked);
-    run(unpack)?;
+    for part in apt.parts_of(&package, release)? {
+        let archive = apt.download(&part, scratch.path())?;
+        let mut unpack = Command::new("dpkg");
+        unpack.arg("-x").arg(archive).arg(&unpacked);
+        run(unpack)?;
+    }
+    place_image(&unpacked, release).map_err(writing(&unpacked))?;
     if first_with(&unpacked.join("boot"), "vmlinuz").is_none() {
         return Err(failed(
             "dpkg",
             &format!("package {package} contains no kernel"),
         ));
     }
-    let directory = into.join(package.trim_start_matches("linux-image-"));
+    let directory = into.join(release);
     let before = scratch.path().join("before");
     take_place(&unpacked, &directory, &before).map_err(writing(&directory))?;
     let image = first_with(&directory.join("boot"), "vmlinuz")
         .ok_or_else(|| failed("dpkg", &format!("package {package} contains no kernel")))?;
     Kernel::open(&image, Some(&directory))
+}
+
+/// Puts a kernel that its package has among the modules where installing would put it.
+fn place_image(unpacked: &Path, release: &str) -> std::io::Result<()> {
+    let among = unpacked.join("usr/lib/modules").join(release);
+    if !among.join("vmlinuz").is_file() {
+        return Ok(());
+    }
+    let boot = unpacked.join("boot");
+    fs::create_dir_all(&boot)?;
+    fs::rename(
+        among.join("vmlinuz"),
+        boot.join(format!("vmlinuz-{release}")),
+    )
 }
 
 /// Gives a directory its name, in the place of what was fetched before, which is moved aside to `before`: guests may boot from there
@@ -103,154 +113,6 @@ pub fn home() -> PathBuf {
         .join("hopyard/kernels")
 }
 
-/// Whom apt lets fetch, where it runs as root: nothing else is this user's.
-const FETCHER: &str = "_apt";
-
-/// apt with directories of its own.
-struct Apt {
-    home: Scratch,
-    options: Vec<String>,
-}
-
-impl Apt {
-    fn new(backports: bool) -> Result<Self> {
-        // Not in the cache of root, which the fetching user may not enter.
-        let below = std::env::var_os("TMPDIR").unwrap_or_else(|| "/var/tmp".into());
-        let home = Scratch::new(Path::new(&below))?;
-        home.let_through()?;
-        let mut options = Vec::new();
-        let mut set = |key: &str, value: &Path| {
-            options.push("-o".to_owned());
-            options.push(format!("{key}={}", value.display()));
-        };
-        set("Dir::State::Lists", &home.path().join("lists"));
-        set("Dir::Cache", &home.path().join("cache"));
-        if backports {
-            let list = home.path().join("sources.list");
-            let line = format!(
-                "deb [signed-by={KEYRING}] {MIRROR} {}-backports main\n",
-                codename()?
-            );
-            fs::write(&list, line).map_err(writing(&list))?;
-            set("Dir::Etc::SourceList", &list);
-            set("Dir::Etc::SourceParts", Path::new("/dev/null"));
-        }
-        for directory in ["lists/partial", "cache/archives/partial", DOWNLOADS] {
-            let directory = home.path().join(directory);
-            fs::create_dir_all(&directory).map_err(writing(&directory))?;
-        }
-        let apt = Self { home, options };
-        apt.let_fetch()?;
-        Ok(apt)
-    }
-
-    /// Where apt writes packages is the fetching user's.
-    fn let_fetch(&self) -> Result<()> {
-        let downloads = self.home.path().join(DOWNLOADS);
-        let user = User::from_name(FETCHER).ok().flatten();
-        match user.filter(|_| geteuid().is_root()) {
-            Some(user) => {
-                chown(&downloads, Some(user.uid.as_raw()), None).map_err(writing(&downloads))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Downloads a package and gives a copy of it in `to`, which is what the index says it is.
-    fn download(&self, package: &str, to: &Path) -> Result<PathBuf> {
-        let shown = self.run("apt-cache", &["show", "--no-all-versions", package])?;
-        let wanted = shown.lines().find_map(|line| line.strip_prefix("SHA256: "));
-        let wanted = wanted
-            .ok_or_else(|| failed("apt-cache", "apt's index has no SHA256 of the package"))?;
-        self.get(&["download", package])?;
-        let archive = self.only_archive(package)?;
-        // The fetching user may have it open still.
-        let copy = to.join("archive.deb");
-        let bytes = read_file(&archive).map_err(|source| Error::Read {
-            file: archive,
-            source,
-        })?;
-        if in_hex(&Sha256::digest(&bytes)) != wanted.trim() {
-            let why = format!(
-                "the downloaded {package} does not have the SHA-256 that apt's index states"
-            );
-            return Err(failed("apt-get", &why));
-        }
-        fs::write(&copy, bytes).map_err(writing(&copy))?;
-        Ok(copy)
-    }
-
-    /// The one file that came.
-    fn only_archive(&self, package: &str) -> Result<PathBuf> {
-        let downloads = self.home.path().join(DOWNLOADS);
-        let entries = fs::read_dir(&downloads).map_err(|source| Error::Read {
-            file: downloads.clone(),
-            source,
-        })?;
-        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        let own = format!("{package}_");
-        files.retain(|file| {
-            let name = file.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.starts_with(&own) && name.ends_with(".deb"))
-        });
-        match &mut files[..] {
-            [file] => Ok(std::mem::take(file)),
-            files => {
-                let why = format!(
-                    "expected one downloaded file of package {package}, found {}",
-                    files.len()
-                );
-                Err(failed("apt-get", &why))
-            }
-        }
-    }
-
-    fn get(&self, words: &[&str]) -> Result<String> {
-        self.run("apt-get", &[&["-qq"], words].concat())
-    }
-
-    fn run(&self, program: &str, words: &[&str]) -> Result<String> {
-        let mut command = Command::new(program);
-        command.args(&self.options).args(words);
-        command.current_dir(self.home.path().join(DOWNLOADS));
-        command.env("LC_ALL", "C");
-        run(command)
-    }
-
-    /// The newest image for virtual machines whose version begins so.
-    fn newest(&self, version: &str) -> Result<String> {
-        let pattern = format!("^linux-image-{version}.*-cloud-{}$", debian_architecture());
-        let found = self.run("apt-cache", &["search", "--names-only", &pattern])?;
-        let names = found.lines().filter_map(|line| line.split(' ').next());
-        // A series alone (linux-image-6.12-cloud-amd64) only points at an image.
-        let images = names.filter(|name| {
-            name.split('-')
-                .nth(2)
-                .is_some_and(|v| v.matches('.').count() > 1)
-        });
-        images
-            .max_by(|a, b| by_version(a, b))
-            .map(str::to_owned)
-            .ok_or_else(|| {
-                failed(
-                    "apt-cache",
-                    &format!("no package matches {pattern}; name a series or a package that `apt-cache search \
-                    linux-image` lists, or `{BACKPORTS}`"),
-                )
-            })
-    }
-
-    /// What a package that holds no image itself points at.
-    fn image_of(&self, package: &str) -> Result<String> {
-        let said = self.run("apt-cache", &["depends", "--important", package])?;
-        let target = said
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("Depends: "))
-            .find(|name| name.starts_with("linux-image-"));
-        Ok(target.unwrap_or(package).to_owned())
-    }
-}
-
 /// Numbers in names count as numbers: 6.1.0-9 is older than 6.1.0-56.
 fn by_version(one: &str, other: &str) -> Ordering {
     let numbers = |name: &str| -> Vec<u64> {
@@ -258,31 +120,6 @@ fn by_version(one: &str, other: &str) -> Ordering {
         digits.filter_map(|d| d.parse().ok()).collect()
     };
     numbers(one).cmp(&numbers(other))
-}
-
-fn debian_architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
-}
-
-fn codename() -> Result<String> {
-    const RELEASE: &str = "/etc/os-release";
-    let text = fs::read_to_string(RELEASE).map_err(|source| Error::Read {
-        file: RELEASE.into(),
-        source,
-    })?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
-        .map(|name| name.trim_matches('"').to_owned())
-        .ok_or_else(|| {
-            failed(
-                RELEASE,
-                "it has no VERSION_CODENAME, so the name of the backports suite is unknown",
-            )
-        })
 }
 
 fn run(mut command: Command) -> Result<String> {
@@ -312,20 +149,6 @@ fn failed(program: &str, why: &str) -> Error {
         program: program.to_owned(),
         why: why.to_owned(),
     }
-}
-
-/// Reads a file, never what a link leads to.
-fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut options = fs::File::options();
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let opened = options.read(true).custom_flags(flags.bits()).open(file)?;
-    opened.take(LARGEST).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn in_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The first file in a directory whose name has a part.

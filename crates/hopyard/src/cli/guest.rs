@@ -33,7 +33,7 @@ pub(super) struct GuestArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  hopyard kernel fetch                          Debian's newest kernel for virtual machines
+  hopyard kernel fetch                          the newest kernel for virtual machines
   hopyard run $(hopyard kernel fetch 6.1)       every path on Linux 6.1
   hopyard kernel fetch backports --into kernels
   hopyard kernel fetch linux-image-6.12-cloud-amd64
@@ -46,7 +46,7 @@ pub(super) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 enum KernelCommand {
-    /// Fetch a kernel from Debian's packages, and print the options for `hopyard run`
+    /// Fetch a kernel from the packages of Debian or Ubuntu, and print the options for `hopyard run`
     Fetch {
         /// A series (6.1), `backports`, or a package (default: the newest for virtual machines)
         wanted: Option<String>,
