@@ -45,6 +45,7 @@ pub fn try_out(name: &str) -> Tried {
 pub fn demand_of_guest(
     chosen: &[Chosen<'_>],
     done: &BTreeMap<String, Done>,
+    quick: bool,
     emulated: bool,
 ) -> Result<Demand, plan::FileError> {
     let mut demand = Demand::default();
@@ -69,8 +70,10 @@ pub fn demand_of_guest(
             continue;
         }
         plan.parts = cells.iter().map(part).collect();
-        if emulated {
+        if quick || emulated {
             plan.apply_quick_preset();
+        }
+        if emulated {
             plan.blocks = EMULATED_BLOCKS;
         }
         demand.plans.push(PlanDemand {

@@ -19,34 +19,37 @@ use crate::store::End;
 /// The word for the newest kernel that is there, or Debian's newest for virtual machines.
 const AUTO: &str = "auto";
 
-/// Tries and measures it, where somebody asked for that. False where somebody interrupted.
+/// Tries and measures it in a guest of this kernel, if there is one. False where somebody interrupted.
 pub(super) fn measure_beside(
     args: &ClaimsArgs,
+    kernel: Option<Kernel>,
     chosen: &[Chosen<'_>],
     place: &mut Place,
 ) -> Result<bool, Failure> {
-    let Some(wanted) = &args.beside else {
+    let Some(kernel) = kernel else {
         return Ok(true);
     };
     if place.asked.guest.is_some() {
         return Ok(true);
     }
     let emulated = !claims::has_kvm();
-    let demand = in_guest::demand_of_guest(chosen, &place.asked.done, emulated)
-        .map_err(|e| Failure::internal(&e))?;
+    let demand_of = |emulated| {
+        in_guest::demand_of_guest(chosen, &place.asked.done, place.asked.quick, emulated)
+            .map_err(|e| Failure::internal(&e))
+    };
+    let demand = demand_of(emulated)?;
     let mut progress = Progress::new();
     if demand.plans.is_empty() && demand.deeds.is_empty() {
         progress.note("no guest: this kernel has all that these claims can be tested by in one");
         return Ok(true);
     }
     let cpus = hopyard_net::cpu::current_affinity().map_err(crate::measure::Error::from)?;
-    let host = Host::new(kernel(wanted)?, "", None, cpus.len())?;
+    let host = Host::new(kernel, "", None, cpus.len())?;
     let names: Vec<String> = demand.deeds.iter().cloned().collect();
     let tried = run::guest::try_out(&names, &host, &mut progress)?;
     // A KVM that is there may boot no guest: then the plans are those of an emulated one.
     let demand = match tried.emulated && !emulated {
-        true => in_guest::demand_of_guest(chosen, &place.asked.done, true)
-            .map_err(|e| Failure::internal(&e))?,
+        true => demand_of(true)?,
         false => demand,
     };
     let mut said = Guest {
@@ -117,7 +120,7 @@ fn run_in_guest(
 }
 
 /// A kernel of that series that was fetched before, else it is fetched now.
-fn kernel(wanted: &str) -> Result<Kernel, Failure> {
+pub(super) fn kernel(wanted: &str) -> Result<Kernel, Failure> {
     let home = fetch::home();
     let is_it = |image: &std::path::PathBuf| {
         let name = image.file_name().unwrap_or_default().to_string_lossy();

@@ -212,8 +212,10 @@ fn check(args: &ClaimsArgs) -> Done {
         guest::choose_kernel(kernel)?;
     }
     let host = args.guest.host()?;
+    // It may have to be fetched, which is not to fail after an hour.
+    let fetch_kernel = || args.beside.as_deref().map(guests::kernel).transpose();
     let reports = reports()?;
-    let (mut place, chosen) = match &args.resume {
+    let (mut place, chosen, kernel) = match &args.resume {
         Some(directory) => {
             let place = Place::open(directory)?;
             if place.asked.in_guest {
@@ -224,11 +226,12 @@ fn check(args: &ClaimsArgs) -> Done {
                 )));
             }
             let chosen = choose(reports, &place.asked.names, place.asked.questions)?;
-            (place, chosen)
+            (place, chosen, fetch_kernel()?)
         }
         None => {
             let chosen = choose(reports, &args.names, args.questions)?;
             check_out(args.out.as_deref())?;
+            let kernel = fetch_kernel()?;
             let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
             let directory = destination(args.out.as_deref(), &format!("{now}-claims"));
             let mut asked = Asked::new(&args.names, args.quick);
@@ -236,7 +239,7 @@ fn check(args: &ClaimsArgs) -> Done {
             asked.time_limit = args.time_limit;
             asked.seed = args.seed;
             asked.in_guest = host.is_some();
-            (Place::create(&directory, asked)?, chosen)
+            (Place::create(&directory, asked)?, chosen, kernel)
         }
     };
     let mut demand = claims::demand(&chosen, place.asked.quick, host.is_some())
@@ -261,7 +264,7 @@ fn check(args: &ClaimsArgs) -> Done {
             }
         },
         None if !measure::measure_here(args, &chosen, &mut place, &demand)? => (false, None),
-        None => match guests::measure_beside(args, &chosen, &mut place) {
+        None => match guests::measure_beside(args, kernel, &chosen, &mut place) {
             Ok(whole) => (whole, None),
             // What was measured here is told nevertheless.
             Err(failure) => (false, Some(failure)),
