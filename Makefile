@@ -72,7 +72,7 @@ test-slurm: root toolchain ## fleets in a Slurm of eight nodes, parts of which a
 dist: root toolchain ## the static programs, manual pages, completions and a Debian package, in dist/
 	@scripts/need $(BUILD_PACKAGES) musl-tools binutils dpkg
 	@! command -v rustup >/dev/null || rustup target add $(DIST_TARGET)
-	$(CARGO) build --locked --profile dist --target $(DIST_TARGET) -p hopyard -p hopyard-load
+	$(CARGO) build --locked --profile dist --target $(DIST_TARGET) -p hopyard -p hopyard-load -p hopyard-cni
 	@scripts/dist target/$(DIST_TARGET)/dist
 	@scripts/dist-check
 
