@@ -1,24 +1,21 @@
-//! Where switches live: directories in the BPF file system, and the lock on them.
+//! Where switches live: directories in the BPF file system.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use hopyard_net::owned;
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag};
-use nix::mount::{MsFlags, mount, umount};
+use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::error::{Error, Result, file_error};
-use crate::hook::is_file_of_a_program;
-use crate::shortcut_files;
-use crate::state::{CONFIG, MAPS, Stage, stage};
+use crate::state::CONFIG;
 
 /// Where the BPF file system is mounted by convention.
-const BPFFS: &str = "/sys/fs/bpf";
+pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 /// Where switches are.
 pub(crate) const HOME: &str = "/sys/fs/bpf/hopyard/switch";
 /// Mounts of ours name this as their source, so that the last switch takes them away.
@@ -31,7 +28,7 @@ const MODE: u32 = 0o700;
 const BUILT_IN: [&str; 2] = ["maps.debug", "progs.debug"];
 
 /// What to say where a file or directory of the switches cannot be reached, or is not root's alone.
-fn no_access(path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn no_access(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let what = "look after switches";
     let path = path.to_owned();
     move |error| match (error.kind(), error.raw_os_error()) {
@@ -65,7 +62,7 @@ pub(crate) fn is_mounted() -> bool {
 }
 
 /// Makes [`HOME`], mounting the BPF file system where nobody has.
-fn prepare() -> Result<()> {
+pub(crate) fn prepare() -> Result<()> {
     if !is_mounted() {
         mount(
             Some(SOURCE),
@@ -108,126 +105,13 @@ pub(crate) fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.is_dir())
 }
 
-/// The right to make, change and remove switches, [`HOME`] and the mount: one holder at a time; ends with
-/// this value or with the process.
-///
-/// When it ends after the last switch, the directories go too, and the mount if it was ours and nobody uses
-/// it.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    _held: Flock<File>,
-    /// Are there switches, for which the file stays?
-    keeps_file: bool,
-}
-
-/// The lock's file, there as long as there are switches, and while somebody holds or awaits it. It is not in the BPF file system, which comes
-/// and goes under the lock.
-const LOCK: &str = "/run/hopyard-switch.lock";
-
-impl Lock {
-    /// Waits for the lock, then makes [`HOME`] where it is missing.
-    pub(crate) fn making_home() -> Result<Self> {
-        let mut lock = Self::wait()?;
-        prepare()?;
-        lock.keeps_file = true;
-        sweep()?;
-        Ok(lock)
-    }
-
-    /// Waits for the lock; `None` where there is no switch at all.
-    pub(crate) fn at_home() -> Result<Option<Self>> {
-        // The lock's file goes last: where it is and `HOME` is not, somebody may have died in between, and
-        // what is left goes with the lock.
-        if !is_home_there()? && !is_there(Path::new(LOCK))? {
-            return Ok(None);
-        }
-        let mut lock = Self::wait()?;
-        // Whoever held it may have removed the last switch. Nobody but root could put anything else there meanwhile.
-        if !is_directory(Path::new(HOME)) {
-            return Ok(None);
-        }
-        lock.keeps_file = true;
-        sweep()?;
-        Ok(Some(lock))
-    }
-
-    fn wait() -> Result<Self> {
-        let path = Path::new(LOCK);
-        loop {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600)
-                .custom_flags(OFlag::O_NOFOLLOW.bits())
-                .open(path)
-                .map_err(no_access(path))?;
-            let lock = Flock::lock(file, FlockArg::LockExclusive)
-                .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
-            // Whoever held it before has removed its file, and another one may stand there now.
-            if stands_at(&lock, path) {
-                return Ok(Self {
-                    _held: lock,
-                    keeps_file: false,
-                });
-            }
-        }
-    }
-}
-
-impl Drop for Lock {
-    /// Best effort: what is still in use stays, and does no harm. The file stays as long as there are switches: those who wait
-    /// for it would all wake up to find it gone, and wait again for the next one.
-    fn drop(&mut self) {
-        let home = Path::new(HOME);
-        let gone = is_gone(home) && home.parent().is_some_and(is_gone);
-        if gone && is_ours() && is_empty() {
-            let _ = umount(BPFFS);
-        }
-        if gone || !self.keeps_file {
-            // Still under the lock, so that whoever waits for it finds out.
-            let _ = owned::remove_file(Path::new(LOCK));
-        }
-    }
-}
-
-/// Unmounts what was mounted for switches and is used no more.
-pub(crate) fn tidy() {
-    // Best effort: the next one who takes the lock does it.
-    if let Ok(mut lock) = Lock::wait() {
-        lock.keeps_file = is_directory(Path::new(HOME));
-    }
-}
-
-/// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead. A
-/// directory with a file that no switch has is somebody else's, and stays.
-fn sweep() -> Result<()> {
-    for name in names()? {
-        let directory = directory(&name);
-        if let Ok(Stage::Unfinished) = stage(&directory)
-            && files(&directory)?
-                .iter()
-                .all(|file| is_file_of_a_switch(file))
-        {
-            remove_directory(&directory)?;
-        }
-    }
-    Ok(())
-}
-
-/// Does a switch have a file of this name?
-fn is_file_of_a_switch(file: &Path) -> bool {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    MAPS.contains(&&*name) || is_file_of_a_program(&name) || shortcut_files::is_file(&name)
-}
-
 /// Removes an empty directory; one that somebody removed before is gone as well.
-fn is_gone(directory: &Path) -> bool {
+pub(crate) fn is_gone(directory: &Path) -> bool {
     owned::remove_directory(directory)
         .map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
 }
 
-fn is_there(path: &Path) -> Result<bool> {
+pub(crate) fn is_there(path: &Path) -> Result<bool> {
     path.try_exists().map_err(file_error("look for", path))
 }
 
@@ -298,7 +182,7 @@ pub(crate) fn remove_directory(path: &Path) -> Result<()> {
 }
 
 /// What is in a directory.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>> {
     let failed = || file_error("read directory", path);
     let entries = fs::read_dir(path).map_err(failed())?;
     entries
@@ -306,7 +190,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
         .collect()
 }
 
-fn is_ours() -> bool {
+pub(crate) fn is_ours() -> bool {
     let mounts = fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();
     let here = format!(" {BPFFS} ");
     // The last of them is on top, and the one that would go.
@@ -314,7 +198,7 @@ fn is_ours() -> bool {
     top.is_some_and(|line| line.starts_with(&format!("{SOURCE}{here}bpf ")))
 }
 
-fn is_empty() -> bool {
+pub(crate) fn is_empty() -> bool {
     fs::read_dir(BPFFS).is_ok_and(|entries| {
         entries
             .flatten()

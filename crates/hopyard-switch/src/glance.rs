@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use crate::bpffs::{Lock, check_name, directory, is_directory};
+use crate::bpffs::{check_name, directory, is_directory};
+use crate::ending;
 use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ISOLATED};
+use crate::lock::Lock;
 use crate::mac::Mac;
 use crate::rate::Rate;
-use crate::remove;
 use crate::state::{self, Stage, State, stage};
 use crate::switch::Switch;
 
@@ -130,7 +131,7 @@ impl Switch {
         if !switch.repair()?.is_empty() {
             return Ok(false);
         }
-        remove::all(&switch.directory)?;
+        ending::all(&switch.directory)?;
         Ok(true)
     }
 }
@@ -150,7 +151,7 @@ pub(crate) fn of_whole<T>(name: &str, look: impl FnOnce(&Path) -> Result<T>) -> 
         look(&directory).map(Some)
     };
     match found() {
-        // Somebody removed it meanwhile, or is about to: the settings go first.
+        // Somebody removed it meanwhile, or is about to: the settings say so first.
         Err(_) if matches!(stage(&directory), Ok(Stage::Unfinished)) => Ok(None),
         found => found,
     }

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
-use crate::bpffs::{Lock, check_name, is_home_there};
+use crate::bpffs::{check_name, is_home_there};
 use crate::error::{Error, Result};
 use crate::glance::of_whole;
 use crate::here::Here;
 use crate::hook::{Hook, Hooks};
 use crate::host::HostDevices;
+use crate::lock::Lock;
 use crate::port::{Found, NewPort};
 use crate::programs::{self, Place};
 use crate::state::State;

@@ -1,11 +1,12 @@
 //! Letting ports go.
 
+use crate::attached::{Attached, detach_classifiers};
 use crate::bpffs;
 use crate::error::{Error, Result};
 use crate::here::Here;
 use crate::hook::port_link;
-use crate::layout::{Limits, PortRecord, STATE_BUSY};
-use crate::switch::{Attached, Switch};
+use crate::layout::{Limits, PortRecord};
+use crate::switch::Switch;
 
 /// What becomes of a port's classifier.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,35 +79,16 @@ impl Switch {
         self.release(slot, Program::Goes)
     }
 
-    /// Has the program of a port, which cannot be taken off its device, forward nothing any more: it drops what the device
-    /// sends, and nobody sends to the port.
-    pub(crate) fn silence(&mut self, slot: u32) -> Result<()> {
-        let record = self.stop_frames_to(slot)?;
-        self.state.forget_device(record.device, slot)
-    }
-
-    /// Lets no frame come to a port any more, and gives its record.
-    fn stop_frames_to(&mut self, slot: u32) -> Result<PortRecord> {
-        self.state.untie(slot)?;
-        let record = self.state.port(slot)?;
-        self.state.set_port(
-            slot,
-            PortRecord {
-                ifindex: 0,
-                state: STATE_BUSY,
-                ..record
-            },
-        )?;
-        self.state.forget(slot, record.holdings)?;
-        Ok(record)
-    }
-
     fn release(&mut self, slot: u32, classifier: Program) -> Result<()> {
-        let record = self.stop_frames_to(slot)?;
+        let record = self.state.stop_frames_to(slot)?;
         bpffs::remove_file(&self.directory.join(port_link(slot)))?;
         if classifier == Program::Goes {
             let config = self.state.config()?;
-            self.detach_classifiers(&[Attached::port(&config, &record)])?;
+            detach_classifiers(
+                &self.directory,
+                &config,
+                &[Attached::port(&config, &record)],
+            )?;
         }
         self.state.forget_device(record.device, slot)?;
         self.forget_guest(slot)?;

@@ -25,10 +25,12 @@
 struct Readme;
 
 pub mod apply;
+mod attached;
 mod bpffs;
 mod bypass;
 mod change;
 mod classifier;
+mod ending;
 mod error;
 mod glance;
 mod guest;
@@ -41,6 +43,7 @@ mod kernel_function;
 mod layout;
 mod leave;
 mod limit;
+mod lock;
 mod mac;
 mod making;
 mod port;

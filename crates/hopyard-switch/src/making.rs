@@ -8,7 +8,9 @@
 
 use std::path::Path;
 
-use crate::bpffs::{self, Lock, check_name, directory, is_directory};
+use crate::attached::UPLINK;
+use crate::bpffs::{self, check_name, directory, is_directory};
+use crate::ending;
 use crate::error::{Error, Result};
 use crate::here::Here;
 use crate::hook::{Hooks, uplink_link};
@@ -17,11 +19,12 @@ use crate::layout::{
     Config, FIRST_PORT, LAYOUT_VERSION, STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS,
     SWITCH_BEHIND, SWITCH_CLSACT, SWITCH_UPGRADING,
 };
+use crate::lock::Lock;
 use crate::mac::Mac;
 use crate::state::{Stage, State, stage};
-use crate::switch::{Switch, UPLINK, no_switch};
+use crate::switch::{Switch, no_switch};
 use crate::uplink::{hosts_flag, others_of_the_host};
-use crate::{programs, remove, shortcut};
+use crate::{programs, shortcut};
 
 /// What a new switch is to be.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +89,7 @@ impl Switch {
         if made.is_err() {
             // The first problem is the one to report; what stays is unfinished, so the next command
             // removes it.
-            let _ = remove::all(&directory);
+            let _ = ending::all(&directory);
         }
         made
     }

@@ -8,7 +8,6 @@ use hopyard_net::Link;
 
 use self::check::Bound;
 pub(crate) use self::check::check_kind;
-use crate::bpffs::Lock;
 use crate::error::{Error, Result};
 use crate::here::{Here, is_pair};
 use crate::hook::{Hook, port_link};
@@ -18,6 +17,7 @@ use crate::layout::{
     station_key,
 };
 use crate::limit::Broadcasts;
+use crate::lock::Lock;
 use crate::mac::Mac;
 use crate::prefix::Prefix;
 use crate::programs::{self, DeviceSeen, Place};

@@ -5,15 +5,13 @@ use std::path::PathBuf;
 
 use hopyard_net::NetNs;
 
-use crate::bpffs::{self, Lock, is_directory};
+use crate::attached::attached;
+use crate::bpffs::{self, is_directory};
 use crate::error::{Error, Result};
 use crate::here::{Here, device_name};
-use crate::hook::{Hook, Hooks};
-use crate::layout::{
-    Config, Counters, PORT_CLASSIFIER, PortRecord, SLOT_HOST, SLOT_WIRE, SWITCH_ANSWERS,
-    SWITCH_BEHIND, SWITCH_CLSACT,
-};
-use crate::programs::Place;
+use crate::hook::Hooks;
+use crate::layout::{Config, Counters, SLOT_HOST, SLOT_WIRE, SWITCH_ANSWERS};
+use crate::lock::Lock;
 use crate::shortcut::ShortcutCounters;
 use crate::state::State;
 
@@ -180,65 +178,6 @@ pub struct PartyStats {
     /// What went by the shortcut, of a port of a switch that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shortcut: Option<ShortcutCounters>,
-}
-
-/// The hooks of an uplink.
-pub(crate) const UPLINK: [Hook; 2] = [Hook::UplinkIn, Hook::UplinkOut];
-
-impl Config {
-    pub(crate) fn hooks(&self) -> Hooks {
-        match self.flags & SWITCH_CLSACT {
-            0 => Hooks::Tcx,
-            _ => Hooks::Clsact,
-        }
-    }
-
-    /// Where the program of a port runs.
-    pub(crate) fn hooks_of(&self, port: &PortRecord) -> Hooks {
-        match port.flags & PORT_CLASSIFIER {
-            0 => self.hooks(),
-            _ => Hooks::Clsact,
-        }
-    }
-
-    pub(crate) fn place<'a>(&self, here: &'a Here) -> Place<'a> {
-        Place {
-            handle: &here.handle,
-            hooks: self.hooks(),
-            behind: self.flags & SWITCH_BEHIND != 0,
-        }
-    }
-}
-
-/// A program of a switch that runs at a device.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Attached {
-    pub(crate) hook: Hook,
-    /// Index of the device.
-    pub(crate) device: u32,
-    pub(crate) hooks: Hooks,
-}
-
-impl Attached {
-    pub(crate) fn port(config: &Config, record: &PortRecord) -> Self {
-        Self {
-            hook: Hook::Port,
-            device: record.device,
-            hooks: config.hooks_of(record),
-        }
-    }
-}
-
-/// All programs of a switch that run at devices.
-pub(crate) fn attached(state: &State, config: &Config) -> Result<Vec<Attached>> {
-    let ports = state.ports()?;
-    let ports = ports.iter().map(|(_, port)| Attached::port(config, port));
-    let uplink = UPLINK.into_iter().map(|hook| Attached {
-        hook,
-        device: config.uplink,
-        hooks: config.hooks(),
-    });
-    Ok(uplink.filter(|one| one.device != 0).chain(ports).collect())
 }
 
 pub(crate) fn no_switch(name: &str) -> Error {

@@ -14,11 +14,12 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 
-use crate::bpffs::{self, directory, is_directory, stands_at};
+use crate::bpffs::{directory, is_directory, stands_at};
 use crate::error::{Error, Result};
 use crate::layout::{
     DROP_REASONS, FIRST_PORT, NOBODY, SLOT_HOST, SLOT_WIRE, TOLD_OCTETS, TraceWish,
 };
+use crate::lock;
 use crate::state::pinned;
 use crate::switch::{Role, Switch};
 
@@ -278,7 +279,7 @@ impl Drop for Trace {
         // Who removed the last switch meanwhile could not unmount a file system in use.
         self.lock = None;
         if !is_directory(&directory(&self.switch.name)) {
-            bpffs::tidy();
+            lock::tidy();
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use hopyard_net::Handle;
 
+use crate::attached::{UPLINK, attached};
 use crate::error::{Error, Result};
 use crate::here::{Here, device_name};
 use crate::hook::{Hook, Hooks, port_link, uplink_link};
 use crate::layout::{Config, SWITCH_UPGRADING};
 use crate::programs;
 use crate::running::ours_at;
-use crate::switch::{Switch, UPLINK, attached};
+use crate::switch::Switch;
 
 impl Switch {
     /// Puts the programs of this version in place of those that run, without losing a packet. Maps

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::{Link, NetNs};
 
+use crate::attached::UPLINK;
 use crate::bpffs;
 use crate::error::{Error, Result};
 use crate::here::{DETACHING_LATE, Here, check_uplink, device_name, stray};
@@ -20,7 +21,7 @@ use crate::layout::{
 use crate::mac::Mac;
 use crate::programs;
 use crate::running;
-use crate::switch::{Switch, UPLINK};
+use crate::switch::Switch;
 
 /// What the uplink of a switch is to be.
 #[derive(Debug, Clone, Copy, Default)]

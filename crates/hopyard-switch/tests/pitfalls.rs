@@ -16,11 +16,9 @@ use aya::maps::{Array, Map, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{SchedClassifier, TcAttachType};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch, Warning};
-use nix::mount::{MsFlags, mount};
 use nix::net::if_::if_nametoindex;
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, send, socket};
-use world::{EXPERIMENT, World, frame};
+use world::{EXPERIMENT, World, frame, under_another_mount};
 
 const BPFFS: &str = "/sys/fs/bpf";
 
@@ -51,29 +49,6 @@ fn talks(world: &World) -> bool {
     let frame = frame(world.mac("g1"), world.mac("g0"), EXPERIMENT, b"hello");
     world.send("g0", &frame);
     world.heard() == [("g1".to_owned(), 1)]
-}
-
-/// Runs `f` where a BPF file system of its own is mounted.
-fn under_another_mount<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            unshare(CloneFlags::CLONE_NEWNS).unwrap();
-            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
-            mount(
-                Some("other"),
-                BPFFS,
-                Some("bpf"),
-                MsFlags::empty(),
-                None::<&str>,
-            )
-            .unwrap();
-            f()
-        });
-        thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 #[test]

@@ -6,9 +6,10 @@ use hopyard_net::{Handle, Link, Offload, OffloadState, is_wireless_client};
 
 use super::hook::{Findings, xdp_before};
 use super::{Warning, WayOut, shrunk};
+use crate::attached::UPLINK;
 use crate::layout::Config;
 use crate::mac::Mac;
-use crate::switch::{Switch, UPLINK};
+use crate::switch::Switch;
 
 impl Switch {
     pub(super) fn check_uplink(

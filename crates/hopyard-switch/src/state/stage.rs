@@ -8,7 +8,7 @@ use super::CONFIG;
 use crate::error::{Error, Result, file_error};
 use crate::layout::{Config, LAYOUT_VERSION, STATE_READY};
 
-/// How far a switch is, which its settings alone say: they are finished last and removed first.
+/// How far a switch is, which its settings alone say: last of all when it is made, first when it is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Its making was not finished, or its removal has begun.

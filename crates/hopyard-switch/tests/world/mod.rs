@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{NewPort, NewSwitch, Switch};
 use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike, bind,
     sendto, socket,
@@ -352,6 +354,13 @@ impl World {
         ears
     }
 
+    /// Ears at the host's ends of the ports: they hear what reaches the host's stack from there.
+    pub(crate) fn host_ends(&self) -> Ears {
+        let ports = (0..self.taps.len()).map(|n| format!("p{n}"));
+        let ear = |port: String| Ear::open(&self.hub, &port, &port, EXPERIMENT);
+        Ears(ports.map(ear).collect())
+    }
+
     /// Runs something in the namespace of a party: `g0`…, `host`, `wire`.
     pub(crate) fn inside<T: Send>(&self, party: &str, f: impl FnOnce() -> T + Send) -> T {
         match party {
@@ -404,6 +413,29 @@ impl Drop for World {
     fn drop(&mut self) {
         Switch::discard(&self.name).unwrap();
     }
+}
+
+/// Runs `f` where a BPF file system of its own is mounted.
+pub(crate) fn under_another_mount<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNS).unwrap();
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
+            mount(
+                Some("other"),
+                "/sys/fs/bpf",
+                Some("bpf"),
+                MsFlags::empty(),
+                None::<&str>,
+            )
+            .unwrap();
+            f()
+        });
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// A frame of at least the least length that Ethernet has.

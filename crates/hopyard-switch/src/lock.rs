@@ -1,0 +1,133 @@
+//! The lock on the switches of a host. Whoever gets it finishes what a killed one had begun.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use hopyard_net::owned;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::mount::umount;
+
+use crate::bpffs::{
+    BPFFS, HOME, directory, files, is_directory, is_empty, is_gone, is_home_there, is_ours,
+    is_there, names, no_access, prepare, stands_at,
+};
+use crate::ending;
+use crate::error::{Result, file_error};
+use crate::hook::is_file_of_a_program;
+use crate::shortcut_files;
+use crate::state::{MAPS, Stage, stage};
+
+/// The right to make, change and remove switches, [`HOME`] and the mount: one holder at a time; ends with
+/// this value or with the process.
+///
+/// When it ends after the last switch, the directories go too, and the mount if it was ours and nobody uses
+/// it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _held: Flock<File>,
+    /// Are there switches, for which the file stays?
+    keeps_file: bool,
+}
+
+/// The lock's file, there as long as there are switches, and while somebody holds or awaits it. It is not in the BPF file system, which comes
+/// and goes under the lock.
+const LOCK: &str = "/run/hopyard-switch.lock";
+
+impl Lock {
+    /// Waits for the lock, then makes [`HOME`] where it is missing.
+    pub(crate) fn making_home() -> Result<Self> {
+        let mut lock = Self::wait()?;
+        prepare()?;
+        lock.keeps_file = true;
+        sweep()?;
+        Ok(lock)
+    }
+
+    /// Waits for the lock; `None` where there is no switch at all.
+    pub(crate) fn at_home() -> Result<Option<Self>> {
+        // The lock's file goes last: where it is and `HOME` is not, somebody may have died in between, and
+        // what is left goes with the lock.
+        if !is_home_there()? && !is_there(Path::new(LOCK))? {
+            return Ok(None);
+        }
+        let mut lock = Self::wait()?;
+        // Whoever held it may have removed the last switch. Nobody but root could put anything else there meanwhile.
+        if !is_directory(Path::new(HOME)) {
+            return Ok(None);
+        }
+        lock.keeps_file = true;
+        sweep()?;
+        Ok(Some(lock))
+    }
+
+    fn wait() -> Result<Self> {
+        let path = Path::new(LOCK);
+        loop {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .custom_flags(OFlag::O_NOFOLLOW.bits())
+                .open(path)
+                .map_err(no_access(path))?;
+            let lock = Flock::lock(file, FlockArg::LockExclusive)
+                .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
+            // Whoever held it before has removed its file, and another one may stand there now.
+            if stands_at(&lock, path) {
+                return Ok(Self {
+                    _held: lock,
+                    keeps_file: false,
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    /// Best effort: what is still in use stays, and does no harm. The file stays as long as there are switches: those who wait
+    /// for it would all wake up to find it gone, and wait again for the next one.
+    fn drop(&mut self) {
+        let home = Path::new(HOME);
+        let gone = is_gone(home) && home.parent().is_some_and(is_gone);
+        if gone && is_ours() && is_empty() {
+            let _ = umount(BPFFS);
+        }
+        if gone || !self.keeps_file {
+            // Still under the lock, so that whoever waits for it finds out.
+            let _ = owned::remove_file(Path::new(LOCK));
+        }
+    }
+}
+
+/// Unmounts what was mounted for switches and is used no more.
+pub(crate) fn tidy() {
+    // Best effort: the next one who takes the lock does it.
+    if let Ok(mut lock) = Lock::wait() {
+        lock.keeps_file = is_directory(Path::new(HOME));
+    }
+}
+
+/// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead. A
+/// directory with a file that no switch has is somebody else's, and stays.
+fn sweep() -> Result<()> {
+    for name in names()? {
+        let directory = directory(&name);
+        if let Ok(Stage::Unfinished) = stage(&directory)
+            && files(&directory)?
+                .iter()
+                .all(|file| is_file_of_a_switch(file))
+        {
+            // One that cannot be removed is no reason to refuse others. Whoever asks for it by name is told why.
+            let _ = ending::all(&directory);
+        }
+    }
+    Ok(())
+}
+
+/// Does a switch have a file of this name?
+fn is_file_of_a_switch(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    MAPS.contains(&&*name) || is_file_of_a_program(&name) || shortcut_files::is_file(&name)
+}
