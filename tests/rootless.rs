@@ -14,20 +14,10 @@ use crate::support::cli::{PROGRAM, Running, Said, hopyard, nobody};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::traces::Traces;
-use crate::support::{apart, beside, cell, proved, skip, until};
+use crate::support::walk::those_here;
+use crate::support::{apart, beside, cell, proved, until};
 
 const PROGRAMS: [&str; 2] = ["pasta", "slirp4netns"];
-
-/// Can this machine build the path? The conformance test finds out whether it should.
-fn is_here(name: &str) -> bool {
-    match path(name).unwrap().available() {
-        Ok(()) => true,
-        Err(error) => {
-            skip(name, false, &hopyard::chain(&error));
-            false
-        }
-    }
-}
 
 /// The program as a user whose number is not 0, in a directory that is that user's.
 fn user(room: &Room, arguments: &[&str]) -> Command {
@@ -197,10 +187,7 @@ const OPEN_TUN: &str =
 #[test]
 fn a_user_measures_what_rootless_containers_have() {
     apart(|| {
-        for name in PROGRAMS {
-            if !is_here(name) {
-                continue;
-            }
+        for name in those_here(&PROGRAMS) {
             let room = Room::new();
             let what = [
                 "run", "--paths", name, "--peer", "host,far", "--loads", "tcp_rr", "--blocks", "1",
@@ -234,11 +221,8 @@ fn cpu_ticks(pid: u32) -> u64 {
 #[test]
 fn pasta_and_slirp4netns_need_no_privilege_and_are_programs() {
     let _beside = beside();
-    for name in PROGRAMS {
+    for name in those_here(&PROGRAMS) {
         let of_name = path(name).unwrap();
-        if !is_here(name) {
-            continue;
-        }
         for peer in [Peer::Host, Peer::Far] {
             let cell = cell(name, peer, LoadKind::UdpRr, &[]);
             assert!(
@@ -284,6 +268,7 @@ fn pasta_and_slirp4netns_need_no_privilege_and_are_programs() {
 fn too_large_an_mtu_and_a_missing_program_are_refused_before_anything_is_built() {
     apart(|| {
         let before = Traces::now();
+        let here = those_here(&PROGRAMS);
         for (name, package) in [("pasta", "passt"), ("slirp4netns", "slirp4netns")] {
             let mut command = hopyard(&["run", "--paths", name, "--peer", "host"]);
             command.env("PATH", "/nonexistent");
@@ -291,7 +276,7 @@ fn too_large_an_mtu_and_a_missing_program_are_refused_before_anything_is_built()
                 .wait()
                 .exits(2)
                 .says(&[name, &format!("install package `{package}`")]);
-            if !is_here(name) {
+            if !here.contains(&name) {
                 continue;
             }
             let axes = cell(name, Peer::Host, LoadKind::TcpRr, &[("mtu", "65530")]).axes;
@@ -307,10 +292,7 @@ fn too_large_an_mtu_and_a_missing_program_are_refused_before_anything_is_built()
 #[test]
 fn a_killed_run_leaves_no_program_behind() {
     apart(|| {
-        for name in PROGRAMS {
-            if !is_here(name) {
-                continue;
-            }
+        for name in those_here(&PROGRAMS) {
             let room = Room::new();
             let out = room.name("out");
             let what = [

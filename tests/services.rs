@@ -8,27 +8,26 @@ use hopyard::model::{LoadKind, Measurement, Peer, Treatment};
 use hopyard_net::apply_ruleset;
 
 use crate::support::cli::run;
+use crate::support::walk::those_here;
 use crate::support::{beside, cell, proved, sampler, skip, tell};
 
-/// A lab of a path; none where the machine lacks that.
-fn lab(path: &str, peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> Option<Lab> {
-    let built = hopyard::lab::path(path).unwrap();
-    match built.available() {
-        Ok(()) => {
-            let axes = cell(path, peer, load, set).axes;
-            Some(Lab::build(built, peer, &axes).unwrap())
-        }
-        Err(error) => {
-            // The conformance test finds out whether it should be there.
-            skip(path, false, &hopyard::chain(&error));
-            None
-        }
-    }
+const SERVICES: [&str; 2] = ["service-nft", "service-iptables"];
+
+/// A lab of a path that can be built here.
+fn built(path: &str, load: LoadKind, set: &[(&str, &str)]) -> Lab {
+    let axes = cell(path, Peer::Local, load, set).axes;
+    Lab::build(hopyard::lab::path(path).unwrap(), Peer::Local, &axes).unwrap()
 }
 
-fn measured(path: &str, load: LoadKind, set: &[(&str, &str)]) -> Option<Measurement> {
-    let lab = lab(path, Peer::Local, load, set)?;
-    let cell = cell(path, Peer::Local, load, set);
+/// A lab of `bridge-nat`; none where the machine lacks that.
+fn nat(load: LoadKind, set: &[(&str, &str)]) -> Option<Lab> {
+    let here = those_here(&["bridge-nat"]);
+    here.first().map(|path| built(path, load, set))
+}
+
+fn measured(load: LoadKind, set: &[(&str, &str)]) -> Option<Measurement> {
+    let lab = nat(load, set)?;
+    let cell = cell("bridge-nat", Peer::Local, load, set);
     Some(proved(&lab, &cell, 150).unwrap())
 }
 
@@ -37,7 +36,7 @@ fn a_client_behind_nat_shows_the_hubs_address() {
     let _beside = beside();
     for family in ["4", "6"] {
         let set = [("family", family), ("flows", "3")];
-        let Some(measured) = measured("bridge-nat", LoadKind::TcpRr, &set) else {
+        let Some(measured) = measured(LoadKind::TcpRr, &set) else {
             return;
         };
         let connections = measured.connections.unwrap();
@@ -51,7 +50,7 @@ fn a_client_behind_nat_shows_the_hubs_address() {
 fn without_its_rule_nat_is_refuted() {
     let _beside = beside();
     let load = LoadKind::UdpRr;
-    let Some(lab) = lab("bridge-nat", Peer::Local, load, &[]) else {
+    let Some(lab) = nat(load, &[]) else {
         return;
     };
     let hub = lab.space(role::HUB).unwrap().handle.ns();
@@ -77,12 +76,10 @@ fn without_its_rule_nat_is_refuted() {
 #[test]
 fn a_service_leads_to_the_server_whichever_load_asks() {
     let _beside = beside();
-    for path in ["service-nft", "service-iptables"] {
+    for path in those_here(&SERVICES) {
         for family in ["4", "6"] {
             let set = [("family", family), ("services", "20"), ("flows", "2")];
-            let Some(lab) = lab(path, Peer::Local, LoadKind::TcpRr, &set) else {
-                return;
-            };
+            let lab = built(path, LoadKind::TcpRr, &set);
             // One lab, in which the ports of the service are exchanged.
             for load in [
                 LoadKind::TcpRr,
@@ -114,11 +111,9 @@ fn a_service_leads_to_the_server_whichever_load_asks() {
 #[test]
 fn a_service_that_the_hub_does_not_see_is_refuted() {
     let _beside = beside();
-    for path in ["service-nft", "service-iptables"] {
+    for path in those_here(&SERVICES) {
         let load = LoadKind::TcpRr;
-        let Some(lab) = lab(path, Peer::Local, load, &[]) else {
-            return;
-        };
+        let lab = built(path, load, &[]);
         let client = lab.space(role::A).unwrap().handle.ns();
         let server = lab.topology.server.addresses.v4;
         let early = format!(
@@ -139,12 +134,10 @@ fn a_service_that_the_hub_does_not_see_is_refuted() {
 #[test]
 fn of_thousands_of_services_the_last_is_used() {
     let _beside = beside();
-    for path in ["service-nft", "service-iptables"] {
+    for path in those_here(&SERVICES) {
         let began = Instant::now();
         let set = [("services", "3000")];
-        let Some(lab) = lab(path, Peer::Local, LoadKind::TcpCrr, &set) else {
-            return;
-        };
+        let lab = built(path, LoadKind::TcpCrr, &set);
         let took = began.elapsed();
         let cell = cell(path, Peer::Local, LoadKind::TcpCrr, &set);
         let measured = proved(&lab, &cell, 300).unwrap();
@@ -182,7 +175,7 @@ fn connections_that_are_there_already_are_in_the_table() {
     let _beside = beside();
     for family in ["4", "6"] {
         let set = [("family", family), ("conntrack", "70000")];
-        let Some(measured) = measured("bridge-nat", LoadKind::TcpRr, &set) else {
+        let Some(measured) = measured(LoadKind::TcpRr, &set) else {
             return;
         };
         let (tracking, connections) = (measured.tracking.unwrap(), measured.connections.unwrap());
@@ -211,7 +204,7 @@ fn a_full_table_is_named_as_the_cause() {
     };
     let value = limit.to_string();
     let set = [("conntrack", &*value)];
-    let Some(lab) = lab("bridge-nat", Peer::Local, LoadKind::TcpCrr, &set) else {
+    let Some(lab) = nat(LoadKind::TcpCrr, &set) else {
         return;
     };
     let cell = cell("bridge-nat", Peer::Local, LoadKind::TcpCrr, &set);

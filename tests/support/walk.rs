@@ -6,7 +6,7 @@ use hopyard::lab::paths::{Carried, Need};
 use hopyard::lab::{self, PATHS, Path};
 use hopyard::model::{Attach, Axes, Peer};
 
-use super::{skip_part, tell};
+use super::{skip, skip_part, tell};
 
 /// Does something for every path and peer that can be built here, but for paths whose each sample takes
 /// seconds; fails with all that failed, and where a path is passed over that this kernel has.
@@ -137,6 +137,25 @@ fn rightly_skipped(path: &Path, needs: &[Need], error: &lab::Error) -> Result<()
             hopyard::chain(error)
         )),
     }
+}
+
+/// Those of these paths that can be built here. The test is recorded as skipped where none of them can, else in part.
+#[track_caller]
+pub(crate) fn those_here(names: &[&'static str]) -> Vec<&'static str> {
+    let (mut here, mut lacking) = (Vec::new(), Vec::new());
+    for name in names {
+        let path = lab::path(name).unwrap();
+        match path.available() {
+            Ok(()) => here.push(*name),
+            Err(error) => lacking.push((path, hopyard::chain(&error))),
+        }
+    }
+    let record = if here.is_empty() { skip } else { skip_part };
+    for (path, why) in lacking {
+        let present = path.needs.iter().all(|need| machine_has(*need));
+        record(&format!("path {}", path.name), present, &why);
+    }
+    here
 }
 
 /// What iproute2 and procfs say, independently of the program.
