@@ -7,13 +7,13 @@ use hopyard::lab::paths::Echo;
 use hopyard::lab::{Error, Lab, LabKey, role};
 use hopyard::load::protocol::{Reply, Request};
 use hopyard::load::{LoadSpec, Place};
-use hopyard::model::{Cell, Family, LoadKind, Measurement, OffloadFlag, Peer};
+use hopyard::model::{Cell, Family, LoadKind, Measurement, OffloadFlag, OffloadState, Peer};
 
 use hopyard_net::{Handle, NetNs, nft_chains};
 
 use crate::support::cli::PROGRAM;
 use crate::support::icmp::ping;
-use crate::support::walk::walk;
+use crate::support::walk::{Visit, walk};
 use crate::support::{alone, beside, cell, float, mostly, proved, sampler, tell, until};
 
 pub(crate) fn build(cell: &Cell) -> Result<Lab, Error> {
@@ -90,8 +90,12 @@ fn offload_off_is_off_on_every_device_that_lets_one_change_it() {
             if lab.offloads.len() != seen.len() * OffloadFlag::ALL.len() {
                 return Err(format!("{} states of {seen:?}", lab.offloads.len()));
             }
+            let is_set = |state: &OffloadState| !state.fixed && state.state == wanted;
+            if !lab.offloads.iter().any(is_set) {
+                return Err(format!("no offload was set {value}: {:?}", lab.offloads));
+            }
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 
@@ -111,26 +115,35 @@ fn a_flag_by_its_name_is_as_asked_or_refused_by_its_device() {
         }
     }
     walk("each offload flag", |path, peer| {
+        let mut visit = Visit::PassedOver;
         for (value, groups) in TOGETHER {
             for group in groups {
-                each_is_as_asked_or_refused(path.name, peer, group.to_vec(), value)?;
+                let had = each_is_as_asked_or_refused(path.name, peer, group.to_vec(), value)?;
+                // A veth has all of them but LRO.
+                let is_had = |flag: &&str| *flag == "lro" || had.contains(flag);
+                if path.name == "veth" && !group.iter().all(is_had) {
+                    return Err(format!("only {had:?} of {group:?} can be {value}"));
+                }
+                if !had.is_empty() {
+                    visit = Visit::Checked;
+                }
             }
         }
-        Ok(())
+        Ok(visit)
     });
 }
 
-/// Asks for these flags, without one after another that is refused.
-fn each_is_as_asked_or_refused(
+/// Asks for these flags, without one after another that is refused. Gives those that were had.
+fn each_is_as_asked_or_refused<'a>(
     path: &str,
     peer: Peer,
-    mut flags: Vec<&str>,
+    mut flags: Vec<&'a str>,
     value: &str,
-) -> Result<(), String> {
+) -> Result<Vec<&'a str>, String> {
     while !flags.is_empty() {
         let set: Vec<(&str, &str)> = flags.iter().map(|flag| (*flag, value)).collect();
         match build(&cell(path, peer, LoadKind::TcpStream, &set)) {
-            Ok(lab) => return are_as_asked(&lab, &flags, value),
+            Ok(lab) => return are_as_asked(&lab, &flags, value).map(|()| flags),
             Err(e @ Error::OffloadFixed { .. }) => {
                 let text = e.to_string();
                 let named = |flag: &&str| text.contains(&format!("has {flag} "));
@@ -145,7 +158,7 @@ fn each_is_as_asked_or_refused(
             Err(e) => return Err(format!("{flags:?}={value}: {}", hopyard::chain(&e))),
         }
     }
-    Ok(())
+    Ok(flags)
 }
 
 fn are_as_asked(lab: &Lab, flags: &[&str], value: &str) -> Result<(), String> {
@@ -202,7 +215,7 @@ fn every_device_has_the_mtu() {
                 }
             }
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 
@@ -247,7 +260,8 @@ fn the_smallest_mtu_carries_both_families_or_the_path_says_which_does() {
         families.try_for_each(|family| match (path.echo)(family) {
             Echo::None => Ok(()),
             Echo::BothWays | Echo::ToServer => ping(ns, server.of(family)).map(drop),
-        })
+        })?;
+        Ok(Visit::Checked)
     });
 }
 
@@ -256,7 +270,7 @@ fn a_rate_shapes_the_wire_both_ways() {
     let _beside = beside();
     walk("rate=100mbit", |path, peer| {
         if peer != Peer::Far {
-            return Ok(());
+            return Ok(Visit::PassedOver);
         }
         let [stream, maerts] = [LoadKind::TcpStream, LoadKind::TcpMaerts]
             .map(|load| cell(path.name, peer, load, &[("rate", "100mbit")]));
@@ -282,7 +296,7 @@ fn a_rate_shapes_the_wire_both_ways() {
                 }
             })?;
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 
@@ -302,7 +316,7 @@ fn ipv6_is_ipv6() {
                 counted.received.transactions
             ));
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 
@@ -388,7 +402,7 @@ fn ports_that_nobody_uses_are_ports_and_out_of_the_way() {
     let _beside = beside();
     walk("ports=12", |path, peer| {
         if !path.axes.contains(&"ports") {
-            return Ok(());
+            return Ok(Visit::PassedOver);
         }
         let cell = cell(path.name, peer, LoadKind::TcpRr, &[("ports", "12")]);
         let lab = built(&cell)?;
@@ -418,7 +432,7 @@ fn ports_that_nobody_uses_are_ports_and_out_of_the_way() {
         match measured.devices.iter().find(|d| d.name.starts_with("idle")) {
             // An idle port may see a question to all.
             Some(d) if d.rx_packets + d.tx_packets > 64 => Err(format!("{d:?}")),
-            _ => Ok(()),
+            _ => Ok(Visit::Checked),
         }
     });
 }
@@ -428,7 +442,7 @@ fn rules_stand_in_the_hub_and_stop_nothing() {
     let _beside = beside();
     walk("rules=100", |path, peer| {
         if !path.axes.contains(&"rules") {
-            return Ok(());
+            return Ok(Visit::PassedOver);
         }
         for family in ["4", "6"] {
             let set = [("rules", "100"), ("family", family)];
@@ -444,7 +458,7 @@ fn rules_stand_in_the_hub_and_stop_nothing() {
             let to = lab.topology.server.addresses.of(cell.axes.family);
             ping(from, to)?;
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 

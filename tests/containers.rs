@@ -14,7 +14,7 @@ use crate::support::cli::{PROGRAM, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::traces::Traces;
-use crate::support::walk::walk_all;
+use crate::support::walk::{Visit, walk_all};
 use crate::support::{alone, beside, cell, float, mostly, proved, sampler};
 
 fn contained(path: &str, peer: Peer, load: LoadKind, more: &[(&str, &str)]) -> Cell {
@@ -169,8 +169,10 @@ fn walk_contained(what: &str, each: impl Fn(&'static Path, Peer) -> Result<(), S
         };
         if path.axes.contains(&"containers") && (path.has)(&own) {
             each(path, peer)?;
+            Ok(Visit::Checked)
+        } else {
+            Ok(Visit::PassedOver)
         }
-        Ok(())
     });
 }
 

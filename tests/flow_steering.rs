@@ -14,7 +14,7 @@ use crate::axes::{build, devices, measured};
 use crate::support::cli::{PROGRAM, Running, hopyard, run};
 use crate::support::plan::Room;
 use crate::support::traces::Traces;
-use crate::support::walk::walk;
+use crate::support::walk::{Visit, walk};
 use crate::support::{alone, beside, cell, mostly, tell, until};
 
 /// The kernel has one table of readers for the whole machine, and tests beside each other would see each other's.
@@ -52,6 +52,7 @@ fn first_queues(lab: &Lab) -> Vec<(String, String, u32)> {
             ));
         }
     }
+    assert!(!queues.is_empty(), "no device: {}", lab.path.name);
     queues
 }
 
@@ -78,7 +79,7 @@ fn every_device_is_steered_and_the_machine_is_as_before() {
                 return Err(format!("off: {device}: CPUs {cpus}, {flows} flows"));
             }
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 
@@ -133,7 +134,7 @@ fn every_device_is_steered_without_readers() {
                 return Err(format!("{device}: CPUs {cpus}, {flows} flows"));
             }
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 

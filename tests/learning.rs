@@ -9,7 +9,7 @@ use hopyard::model::{Feature, LoadKind, Peer};
 use hopyard_net::NetNs;
 
 use crate::support::icmp::ping_within;
-use crate::support::walk::walk;
+use crate::support::walk::{Visit, walk};
 use crate::support::{beside, cell, tell};
 
 fn inside(ns: &NetNs, command: &str) -> Output {
@@ -63,7 +63,7 @@ fn a_path_that_learns_finds_what_nobody_told_it_of() {
     let _beside = beside();
     walk("further addresses behind an endpoint", |path, peer| {
         if peer != Peer::Local || path.name == "native" {
-            return Ok(());
+            return Ok(Visit::PassedOver);
         }
         let cell = cell(path.name, peer, LoadKind::TcpRr, &[]);
         let lab = Lab::build(path, peer, &cell.axes).map_err(|e| hopyard::chain(&e))?;
@@ -71,7 +71,7 @@ fn a_path_that_learns_finds_what_nobody_told_it_of() {
         let found = is_found(&lab);
         tell(&format!("{}: learns {learns}, found {found:?}", path.name));
         (learns == found.unwrap_or(false))
-            .then_some(())
+            .then_some(Visit::Checked)
             .ok_or(format!("{}: says {learns}, and it is {found:?}", path.name))
     });
 }

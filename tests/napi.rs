@@ -10,7 +10,7 @@ use hopyard_net::NetNs;
 
 use crate::axes::{build, devices};
 use crate::support::cli::run;
-use crate::support::walk::walk;
+use crate::support::walk::{Visit, walk};
 use crate::support::{beside, cell, sampler, tell, until};
 
 /// Does the kernel say that threads poll a device?
@@ -69,7 +69,7 @@ fn threads_poll_what_has_napi_and_the_rest_is_said() {
                     pollers().0.is_empty()
                 });
                 match (found.len(), threads) {
-                    (1.., 1..) => Ok(()),
+                    (1.., 1..) => Ok(Visit::Checked),
                     (devices, threads) => Err(format!("{devices} devices, {threads} threads")),
                 }
             }
@@ -77,7 +77,11 @@ fn threads_poll_what_has_napi_and_the_rest_is_said() {
                 let error = hopyard::chain(&error);
                 tell(&format!("{}, {peer}: {error}", path.name));
                 let is_told = error.contains("napi=threaded") || error.contains("[fixed]");
-                if is_told { Ok(()) } else { Err(error) }
+                if is_told {
+                    Ok(Visit::PassedOver)
+                } else {
+                    Err(error)
+                }
             }
         }
     });

@@ -9,7 +9,7 @@ use hopyard::model::{LoadKind, Peer};
 use hopyard_net::{apply_ruleset, nft_counters};
 
 use crate::support::icmp::{ping, ping_within};
-use crate::support::walk::{machine_has, walk};
+use crate::support::walk::{Visit, machine_has, walk};
 use crate::support::{beside, cell, proved, sampler, skip, skip_part, tell};
 
 /// Counts what is forwarded, and does something with it.
@@ -216,7 +216,7 @@ fn the_hubs_filter_sees_what_the_paths_say() {
             false
         };
         if seen == path.filter_sees.contains(&peer) {
-            return Ok(());
+            return Ok(Visit::Checked);
         }
         Err(format!("the filter sees it: {seen}"))
     });

@@ -8,7 +8,7 @@ use hopyard::model::{Arrived, LoadKind, Peer};
 use hopyard_net::NetNs;
 
 use crate::axes::{build, devices, measured};
-use crate::support::walk::walk;
+use crate::support::walk::{Visit, walk};
 use crate::support::{beside, cell, mostly, tell};
 
 /// Bytes of a packet that the server's device took in, on the average, frame header included.
@@ -100,7 +100,7 @@ fn every_device_has_gso_max_or_is_named_as_the_one_that_cannot() {
                 }
             }
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 

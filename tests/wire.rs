@@ -10,7 +10,7 @@ use hopyard_net::PacketSocket;
 
 use crate::axes::build;
 use crate::support::cli::run;
-use crate::support::walk::walk;
+use crate::support::walk::{Visit, walk};
 use crate::support::{alone, beside, cell, float, mostly, proved, tell};
 
 /// EtherType of a pause (IEEE 802.3, annex 31B).
@@ -32,7 +32,7 @@ fn a_wire_that_pauses_keeps_its_rate_both_ways() {
     let _beside = beside();
     walk("rate=200mbit wire_pause=1ms", |path, peer| {
         if peer != Peer::Far {
-            return Ok(());
+            return Ok(Visit::PassedOver);
         }
         for (load, offload) in [
             (LoadKind::TcpStream, "on"),
@@ -69,7 +69,7 @@ fn a_wire_that_pauses_keeps_its_rate_both_ways() {
                 if came >= least { Ok(()) } else { Err(said) }
             })?;
         }
-        Ok(())
+        Ok(Visit::Checked)
     });
 }
 

@@ -8,9 +8,18 @@ use hopyard::model::{Attach, Axes, Peer};
 
 use super::{skip, skip_part, tell};
 
+/// What a test did at a path with a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visit {
+    /// It checked what it is about.
+    Checked,
+    /// It is not about this path or this peer, or the path refused what was asked for, as it should.
+    PassedOver,
+}
+
 /// Does something for every path and peer that can be built here, but for paths whose each sample takes
-/// seconds; fails with all that failed, and where a path is passed over that this kernel has.
-pub(crate) fn walk(what: &str, each: impl Fn(&'static Path, Peer) -> Result<(), String>) {
+/// seconds; fails with all that failed, where a path is passed over that this kernel has, and where nothing was checked.
+pub(crate) fn walk(what: &str, each: impl Fn(&'static Path, Peer) -> Result<Visit, String>) {
     walk_those(
         what,
         |path| !path.by_name_only,
@@ -21,7 +30,7 @@ pub(crate) fn walk(what: &str, each: impl Fn(&'static Path, Peer) -> Result<(), 
 /// The same with every path there is but those with guests, with the axes that make another path of it.
 pub(crate) fn walk_all(
     what: &str,
-    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<(), String>,
+    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<Visit, String>,
 ) {
     walk_those(what, |path| path.is_built && !has_guest(path), each);
 }
@@ -29,7 +38,7 @@ pub(crate) fn walk_all(
 /// The same with the paths that [`walk_all`] leaves out.
 pub(crate) fn walk_guests(
     what: &str,
-    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<(), String>,
+    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<Visit, String>,
 ) {
     walk_those(what, |path| path.is_built && has_guest(path), each);
 }
@@ -43,7 +52,11 @@ pub(crate) const ASKED: &str = "HOPYARD_TEST_PATHS";
 
 fn asked() -> Option<Vec<String>> {
     let names = std::env::var(ASKED).ok()?;
-    Some(names.split(',').map(str::to_owned).collect())
+    let names: Vec<String> = names.split(',').map(str::to_owned).collect();
+    for name in &names {
+        assert!(lab::path(name).is_ok(), "{ASKED}: no path `{name}`");
+    }
+    Some(names)
 }
 
 /// Is this path to be walked?
@@ -54,10 +67,10 @@ pub(crate) fn is_asked_for(path: &str) -> bool {
 fn walk_those(
     what: &str,
     those: impl Fn(&Path) -> bool,
-    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<(), String>,
+    each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<Visit, String>,
 ) {
     let mut failures = Vec::new();
-    let (mut done, mut skipped) = (0, Vec::new());
+    let (mut visited, mut checked, mut skipped) = (0, 0, Vec::new());
     let to_walk = |path: &Path| those(path) && is_asked_for(path.name);
     for &path in PATHS.iter().filter(|path| to_walk(path)) {
         if let Err(error) = path.available() {
@@ -87,15 +100,23 @@ fn walk_those(
                 continue;
             }
             for &peer in path.peers_attached(attach.unwrap_or_default()) {
-                done += 1;
-                if let Err(why) = each(path, peer, &set) {
-                    failures.push(format!("{name}/{}: {why}", peer.name()));
+                visited += 1;
+                match each(path, peer, &set) {
+                    Ok(visit) => checked += u32::from(visit == Visit::Checked),
+                    Err(why) => failures.push(format!("{name}/{}: {why}", peer.name())),
                 }
             }
         }
     }
-    tell(&format!("{what}: {done} combinations of path and peer"));
+    tell(&format!(
+        "{what}: {checked} of {visited} combinations of path and peer checked"
+    ));
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // The paths that somebody asked for may be none that the test is about.
+    assert!(
+        checked > 0 || asked().is_some(),
+        "{what}: nothing was checked"
+    );
     if !skipped.is_empty() {
         // Each of them was rightly skipped: otherwise it is among the failures.
         let reason = "this machine lacks what they need";
