@@ -6,7 +6,7 @@ use hopyard::model::{LoadKind, Peer};
 use hopyard_net::{NetNs, cpu};
 
 use crate::axes::{build, devices};
-use crate::napi::each_poller;
+use crate::napi::{each_poller, sole_poller};
 use crate::support::walk::{Visit, walk};
 use crate::support::{beside, cell, mostly, sampler, tell};
 
@@ -67,6 +67,7 @@ fn each_cpu_has_a_queue_of_its_own_or_the_device_is_named_that_has_none() {
 /// All flows are sent by one CPU. Their queue of the sender's device is a queue of the receiver's, which a thread polls.
 #[test]
 fn what_one_cpu_sends_goes_by_its_queue() {
+    let _sole = sole_poller();
     let _beside = beside();
     let of = |value| {
         let set = [
