@@ -17,7 +17,7 @@ use crate::support::icmp::ping_within;
 use crate::support::kernels::{guests_boot_one, kernel};
 use crate::support::traces::Traces;
 use crate::support::walk::{Visit, walk_all, walk_guests};
-use crate::support::{alone, apart, beside, cell, proved, sampler, tell, unless_disturbed};
+use crate::support::{apart, beside, cell, proved, sampler, tell, unless_disturbed};
 
 /// Of payload: as many transactions, whose responses have a byte each.
 const ENOUGH_BYTES: u64 = 100;
@@ -34,10 +34,10 @@ fn build(path: &'static Path, peer: Peer, cell: &Cell) -> Result<Lab, String> {
 
 #[test]
 fn every_path_connects_carries_and_goes_without_a_trace() {
-    // Nodes of macvtaps below /dev are seen by everybody.
-    let _alone = alone();
-    open_what_stays_open();
-    unharmed(|| walk_all("conformance", conform_without_a_trace));
+    apart(|| {
+        open_what_stays_open();
+        unharmed(|| walk_all("conformance", conform_without_a_trace));
+    });
 }
 
 /// The same for the path with a guest, which takes seconds to boot.
