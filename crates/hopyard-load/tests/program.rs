@@ -8,6 +8,9 @@
 
 #[path = "../../../tests/protocol.rs"]
 mod protocol;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 /// What the tests of the protocol are given.
 mod support {
@@ -15,6 +18,8 @@ mod support {
     use std::process::Command;
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::{Duration, Instant};
+
+    pub(crate) use crate::skip::skip;
 
     /// The program under test, ready to be started.
     pub(crate) fn worker() -> Command {
