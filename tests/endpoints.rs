@@ -532,7 +532,10 @@ fn a_worker_whose_stdin_stays_open_ends_without_its_controller() {
             "both workers ended {:?} after the controller",
             killed.elapsed()
         ));
-        for sleeper in relay(&running, "sleep") {
+        // The worker's stdin was open to the end.
+        let sleepers = relay(&running, "sleep");
+        assert_eq!(sleepers.len(), 1);
+        for sleeper in sleepers {
             kill(pid(sleeper), Signal::SIGKILL).unwrap();
         }
         running.gone();

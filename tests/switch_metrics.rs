@@ -1,6 +1,6 @@
 //! `hopyard switch metrics`, as Prometheus reads it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_net::{Handle, LinkKind, NewLink};
 use serde_json::Value;
@@ -82,6 +82,7 @@ fn prometheus_reads_the_counters_of_every_port() {
 
         let rx = by_party(&families["hopyard_switch_rx_packets"]);
         let stats = site.switch(&["stats", NAME, "--json"]).exits(0).json();
+        let mut compared = BTreeSet::new();
         for party in stats["parties"].as_array().unwrap() {
             let name = party["party"].as_str().unwrap();
             let is_port = name.starts_with('p') || party["rx_packets"] == 0 && name == "wire";
@@ -91,8 +92,10 @@ fn prometheus_reads_the_counters_of_every_port() {
                     party["rx_packets"].as_f64() >= Some(*seen),
                     "{party} {seen}"
                 );
+                compared.insert((role, name));
             }
         }
+        assert!(compared.len() > 3, "{compared:?} of {rx:?}");
         let of = |role: &str, party: &str| rx[&(role.to_owned(), party.to_owned())];
         assert!(of("port", "p0") > 0.0 && of("port", "p1") > 0.0);
         assert_eq!(of("port", "wire"), 0.0);
