@@ -52,7 +52,8 @@ fn probe() -> hopyard_net::Result<()> {
         .ok_or_else(|| hopyard_net::Error::Unsupported {
             what: "run boringtun".to_owned(),
             feature: PROGRAM.name.to_owned(),
-            remedy: "there is no such program in PATH: `cargo install boringtun-cli`, and have ~/.cargo/bin in PATH"
+            remedy: "there is no such program in PATH: `cargo install boringtun-cli`, and have ~/.cargo/bin in PATH, \
+                     or choose path `wireguard`"
                 .to_owned(),
         })
 }
