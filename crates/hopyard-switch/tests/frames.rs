@@ -81,11 +81,10 @@ fn nothing_crosses_between_vlans_and_the_uplink_carries_the_tag() {
         heard(&world, "g0", BROADCAST),
         once(&["g1", "host", "wire"])
     );
-    let ears = heard(&world, "g2", BROADCAST);
-    assert!(
-        ears.iter().all(|(who, _)| who == "host" || who == "wire"),
-        "{ears:?}"
-    );
+    let mut ears = heard(&world, "g2", BROADCAST);
+    // Of the VLAN, the host hears what it has a device for.
+    ears.retain(|(who, _)| who != "host");
+    assert_eq!(ears, once(&["wire"]));
     // A tag is not a guest's to set.
     world.send("g0", &tagged(world.mac("g1"), world.mac("g0"), 7));
     assert_eq!(world.heard(), once(&[]));

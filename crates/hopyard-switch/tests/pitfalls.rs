@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aya::maps::{Array, Map, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
@@ -183,21 +183,27 @@ fn another_device_of_the_same_number_is_not_the_port() {
 
 #[test]
 fn a_program_that_the_kernel_is_late_to_detach_is_waited_for() {
+    const LATE: Duration = Duration::from_secs(2);
     let world = World::new("late", 2, true);
     let link = PinnedLink::from_pin(directory(world.name()).join("link-port-2")).unwrap();
     // As long as this is open the program runs, as it does until the kernel comes to detach it.
     let held = FdLink::from(link);
-    world.in_hub(|| {
-        let mut switch = Switch::open(world.name()).unwrap();
-        switch.remove_port("p0").unwrap();
+    let remove = || Switch::open(world.name()).unwrap().remove_port("p0");
+    world.in_hub(remove).unwrap();
+    assert_eq!(programs(&world, "p0").len(), 1, "the old one runs yet");
+    let took = world.in_hub(|| {
         thread::scope(|scope| {
+            let began = Instant::now();
             scope.spawn(move || {
-                thread::sleep(Duration::from_secs(2));
+                thread::sleep(LATE);
                 drop(held);
             });
+            let mut switch = Switch::open(world.name()).unwrap();
             switch.add_port(&port("p0")).unwrap();
-        });
+            began.elapsed()
+        })
     });
+    assert!(took >= LATE, "not waited for: {took:?}");
     assert_eq!(programs(&world, "p0").len(), 1);
     assert!(talks(&world));
 }

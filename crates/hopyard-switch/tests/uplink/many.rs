@@ -82,12 +82,12 @@ fn twelve_switches_stand_side_by_side_and_no_frame_crosses() {
             let next = macs[(n + 1) % macs.len()][1];
             ear.send(&frame(next, *mac, EXPERIMENT, b"next"));
             let ears = heard();
-            let unknown = if at == 0 { names[1] } else { names[0] };
-            assert!(
-                ears.iter().all(|who| *who == unknown),
-                "{}: {ears:?}",
-                names[at]
-            );
+            // From the wire it is the host's to drop, perhaps unheard; all else goes to the wire.
+            let expected: &[&[&str]] = match at {
+                0 => &[&[], &names[1..2]],
+                _ => &[&names[..1]],
+            };
+            assert!(expected.contains(&&ears[..]), "{}: {ears:?}", names[at]);
         }
         // The guests all have one address: each switch's own gets it.
         parties[0]
