@@ -1,5 +1,6 @@
 //! Checks of the data files: printed figures are consistent with each other, and plans have the same figures.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use super::super::cells::{Cells, shown};
@@ -84,10 +85,9 @@ fn every_scenario_has_every_number_of_cpus_and_sessions() {
 #[test]
 fn profiles_sum_to_their_printed_totals() {
     let file = file("netback-direct-2006");
-    let profiles = file
-        .tables
-        .iter()
-        .filter(|t| file.forms[&t.form].layout == Layout::Functions);
+    let is_profile = |t: &&Table| file.forms[&t.form].layout == Layout::Functions;
+    let profiles: Vec<&Table> = file.tables.iter().filter(is_profile).collect();
+    assert!(!profiles.is_empty());
     for table in profiles {
         let (total, functions) = table.rows.split_last().unwrap();
         assert_eq!(total.key, ["TOTAL"]);
@@ -119,6 +119,7 @@ fn profiles_sum_to_their_printed_totals() {
 #[test]
 fn service_demand_follows_from_cpu_and_rate() {
     let file = file("netns-macvlan-2007");
+    let compared = Cell::new(0);
     let near = |table: &Table, demand: &Print, cpu: &Print, per_s: f64| {
         let (Print::Figure { .. }, Print::Figure { .. }) = (demand, cpu) else {
             return;
@@ -127,6 +128,7 @@ fn service_demand_follows_from_cpu_and_rate() {
         let off = expected / number(demand) - 1.0;
         // The printed CPU share has three digits.
         assert!(off.abs() < 0.005, "{}: {expected} {demand:?}", table.title);
+        compared.set(compared.get() + 1);
     };
     for table in &file.tables {
         let [first, others @ ..] = &table.rows[..] else {
@@ -168,6 +170,7 @@ fn service_demand_follows_from_cpu_and_rate() {
             }
         }
     }
+    assert_eq!(compared.get(), 25);
 }
 
 #[test]
