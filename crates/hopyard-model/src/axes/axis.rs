@@ -85,7 +85,7 @@ pub(super) fn size(axis: &'static str, text: &str, low: u32, high: u32) -> Resul
     bounded(axis, text, units::parse_bytes(text)?, low, high)
 }
 
-fn bounded(
+pub(super) fn bounded(
     axis: &'static str,
     text: &str,
     value: u32,
@@ -172,9 +172,19 @@ pub(super) fn shown_bytes(value: &Option<u32>) -> Option<String> {
     value.map(units::show_bytes)
 }
 
-/// Prints values by the words that are used to parse them.
+/// A value that is written as a word.
+pub(super) trait Word: Copy + fmt::Display + 'static {
+    /// Every value with its word.
+    const WORDS: &[(&'static str, Self)];
+}
+
+/// Reads and prints values by these words.
 macro_rules! shown_as {
     ($($kind:ty: $words:ident),+ $(,)?) => {$(
+        impl $crate::axes::axis::Word for $kind {
+            const WORDS: &[(&'static str, Self)] = &$words;
+        }
+
         impl ::std::fmt::Display for $kind {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 let word = $words.iter().find(|(_, value)| value == self);

@@ -1,6 +1,6 @@
 //! The axes: everything that can be swept, as one registry.
 //!
-//! A new axis is a [`Descriptor`](axis::Descriptor) in a file here and an entry in `registry.rs`. The command line,
+//! A new axis is a [`Descriptor`](descriptor::Descriptor) in a file here and an entry in `registry.rs`. The command line,
 //! plans, `list axes`, the store and every report walk the registry. See `docs/adding-an-axis.md`.
 
 mod api;
@@ -9,6 +9,7 @@ mod axis;
 mod chain;
 mod connection_rate;
 mod cpus;
+mod descriptor;
 mod device_offload;
 mod digested;
 mod flows;

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::api::Api;
-use super::axis::{Decides, Descriptor};
+use super::axis::Decides;
 use super::chain::{Routed, Segments};
 use super::cpus::{Cpus, Placement, Scheduler};
+use super::descriptor::described;
 use super::device_offload::DeviceOffloads;
 use super::flows::Containers;
 use super::guest::Attach;
@@ -28,7 +29,7 @@ use super::{
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
 
-/// One axis for the other crates: its [`Descriptor`] and its field of [`Axes`].
+/// One axis for the other crates: its [`Descriptor`](super::descriptor::Descriptor) and its field of [`Axes`].
 pub struct Axis {
     /// Name on the command line and in plans.
     pub name: &'static str,
@@ -83,7 +84,7 @@ impl Axis {
 /// Makes of each `key: type = descriptor` a field of [`Axes`], its default, and an entry of [`AXES`]. The key is that
 /// of JSON and of CSV.
 macro_rules! axes {
-    ($($(#[$attribute:meta])* $key:ident: $value:ty = $axis:ty,)+) => {
+    ($($(#[$attribute:meta])* $key:ident: $value:ty = $axis:expr,)+) => {
         /// The value of every axis that matters for a cell. Axes that do not apply are absent.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
@@ -95,7 +96,7 @@ macro_rules! axes {
             /// The default of every axis, as `hopyard list axes` shows them.
             fn default() -> Self {
                 Self {
-                    $($key: <$axis>::default(),)+
+                    $($key: ($axis.default)(),)+
                 }
             }
         }
@@ -103,85 +104,89 @@ macro_rules! axes {
         /// Every axis.
         pub static AXES: &[Axis] = &[
             $(Axis {
-                name: <$axis>::NAME,
+                name: $axis.name,
                 key: stringify!($key),
-                summary: <$axis>::SUMMARY,
-                values: <$axis>::VALUES,
-                other: <$axis>::OTHER,
+                summary: $axis.summary,
+                values: $axis.values,
+                other: $axis.other,
                 set: |axes, text| {
-                    axes.$key = <$axis>::parse(text)?;
+                    axes.$key = $axis.read(text)?;
                     Ok(())
                 },
-                show: |axes| <$axis>::print(&axes.$key),
-                clear: |axes| axes.$key = <$axis>::ABSENT,
-                fits: <$axis>::fits,
-                of_path: <$axis>::OF_PATH,
-                of_devices: <$axis>::OF_DEVICES,
-                decides: <$axis>::DECIDES,
-                counts: <$axis>::COUNTS,
+                show: |axes| ($axis.print)(&axes.$key),
+                clear: |axes| axes.$key = ($axis.absent)(),
+                fits: $axis.fits,
+                of_path: $axis.of_path,
+                of_devices: $axis.of_devices,
+                decides: $axis.decides,
+                counts: $axis.counts,
             },)+
         ];
+
+        const _: () = {
+            $(assert!($axis.is_complete(), "an axis lacks a text");)+
+        };
     };
 }
 
 axes! {
     /// Number of parallel connections or datagram flows.
-    flows: u32 = flows::Flows,
+    flows: u32 = described::<flows::Flows>(),
     /// What sends the flows; absent is one process for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    containers: Option<Containers> = flows::ContainersAxis,
+    containers: Option<Containers> = described::<flows::ContainersAxis>(),
     /// Bytes passed to the kernel per call (streams).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    message_size_bytes: Option<u32> = messages::MessageSize,
+    message_size_bytes: Option<u32> = described::<messages::MessageSize>(),
     /// Bytes of a request (request/response).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    request_size_bytes: Option<u32> = messages::RequestSize,
+    request_size_bytes: Option<u32> = described::<messages::RequestSize>(),
     /// Bytes of a response (request/response).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    response_size_bytes: Option<u32> = messages::ResponseSize,
+    response_size_bytes: Option<u32> = described::<messages::ResponseSize>(),
     /// Requests of a flow in flight (request/response over standing flows); absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    outstanding: Option<u32> = outstanding::Outstanding,
+    outstanding: Option<u32> = described::<outstanding::Outstanding>(),
     /// By which calls both ends send and receive; absent is calls that wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    api: Option<Api> = api::ApiAxis,
+    api: Option<Api> = described::<api::ApiAxis>(),
     /// Does the sender of a stream send from its memory, without a copy? Absent is no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    zerocopy: Option<Switch> = zero_copy::ZeroCopy,
+    zerocopy: Option<Switch> = described::<zero_copy::ZeroCopy>(),
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    socket_buffer_bytes: Option<u32> = sockets::SocketBuffer,
+    socket_buffer_bytes: Option<u32> = described::<sockets::SocketBuffer>(),
     /// `SO_SNDBUF` alone asked for; absent is as the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    send_buffer_bytes: Option<u32> = sockets::SendBuffer,
+    send_buffer_bytes: Option<u32> = described::<sockets::SendBuffer>(),
     /// TCP congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    congestion: Option<String> = sockets::Congestion,
+    congestion: Option<String> = described::<sockets::Congestion>(),
     /// Whether connections use Multipath TCP; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    mptcp: Option<Switch> = mptcp::Mptcp,
+    mptcp: Option<Switch> = described::<mptcp::Mptcp>(),
     /// Where the two ends run.
-    placement: Placement = cpus::PlacementAxis,
+    placement: Placement = described::<cpus::PlacementAxis>(),
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    client_cpus: Option<Cpus> = cpus::ClientCpus,
+    client_cpus: Option<Cpus> = described::<cpus::ClientCpus>(),
     /// How the client's flows are scheduled; absent is as everything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scheduler: Option<Scheduler> = cpus::SchedulerAxis,
+    scheduler: Option<Scheduler> = described::<cpus::SchedulerAxis>(),
     /// IP version.
-    family: Family = ip::FamilyAxis,
+    family: Family = described::<ip::FamilyAxis>(),
     /// MTU of every device of the path, bytes.
-    mtu_bytes: u32 = ip::Mtu,
+    mtu_bytes: u32 = described::<ip::Mtu>(),
     /// Rate of the wire (peer `far`).
     #[serde(
         default,
         deserialize_with = "rates::there",
         skip_serializing_if = "Option::is_none"
     )]
-    rate_bps: Option<Rate> = rates::WireRate,
+    rate_bps: Option<Rate> = described::<rates::WireRate>(),
     /// How long a wire with a rate rests at a time, ns; absent where it holds back each frame by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    wire_pause_ns: Option<Pause> = pauses::OfTheWire,
+    wire_pause_ns: Option<Pause> = described::<pauses::OfTheWire>(),
     /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
     /// fast as it can.
     #[serde(
@@ -189,118 +194,118 @@ axes! {
         deserialize_with = "rates::there",
         skip_serializing_if = "Option::is_none"
     )]
-    pace_bps: Option<Rate> = rates::Pace,
+    pace_bps: Option<Rate> = described::<rates::Pace>(),
     /// How long a paced sender rests at a time, ns; absent is a sleep for each message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pace_pause_ns: Option<Pause> = pauses::OfTheSender,
+    pace_pause_ns: Option<Pause> = described::<pauses::OfTheSender>(),
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    connections_per_s: Option<u32> = connection_rate::ConnectionRate,
+    connections_per_s: Option<u32> = described::<connection_rate::ConnectionRate>(),
     /// Distribution of the times between messages of `udp_paced`, or connections of `tcp_conns`; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    distribution: Option<Distribution> = rates::DistributionAxis,
+    distribution: Option<Distribution> = described::<rates::DistributionAxis>(),
     /// The datagrams that `udp_trace` sends, with their times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    trace: Option<Trace> = trace::TraceAxis,
+    trace: Option<Trace> = described::<trace::TraceAxis>(),
     /// What rate is searched for, instead of a pace that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    search: Option<SearchFor> = rates::Search,
+    search: Option<SearchFor> = described::<rates::Search>(),
     /// When the flows begin; absent is all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    start: Option<Start> = flows::Start,
+    start: Option<Start> = described::<flows::Start>(),
     /// Devices attached to the hub's switch, idle ones included; absent is those in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ports: Option<u32> = hub::Ports,
+    ports: Option<u32> = described::<hub::Ports>(),
     /// Rules that match nothing, in the hub's forward hook; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rules: Option<u32> = hub::Rules,
+    rules: Option<u32> = described::<hub::Rules>(),
     /// Packet filter rules of the user in the hub; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ruleset: Option<Ruleset> = ruleset::RulesetAxis,
+    ruleset: Option<Ruleset> = described::<ruleset::RulesetAxis>(),
     /// Services that the hub translates; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    services: Option<u32> = services::Services,
+    services: Option<u32> = described::<services::Services>(),
     /// Connections that the hub tracks before the traffic begins; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    conntrack: Option<u32> = services::Conntrack,
+    conntrack: Option<u32> = described::<services::Conntrack>(),
     /// Forwarding containers in a row; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    chain: Option<u32> = chain::Chain,
+    chain: Option<u32> = described::<chain::Chain>(),
     /// What connects two neighbours of a chain; absent is a veth pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    segments: Option<Segments> = chain::SegmentsAxis,
+    segments: Option<Segments> = described::<chain::SegmentsAxis>(),
     /// Which senders' traffic passes a routing container; absent is that of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    routed: Option<Routed> = chain::RoutedAxis,
+    routed: Option<Routed> = described::<chain::RoutedAxis>(),
     /// CPUs of a guest; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    guest_cpus: Option<u32> = guest::GuestCpus,
+    guest_cpus: Option<u32> = described::<guest::GuestCpus>(),
     /// Memory of a guest, bytes; absent is 512 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    guest_memory_bytes: Option<u32> = guest::GuestMemory,
+    guest_memory_bytes: Option<u32> = described::<guest::GuestMemory>(),
     /// What a guest's card is attached to; absent is a bridge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    attach: Option<Attach> = guest::AttachAxis,
+    attach: Option<Attach> = described::<guest::AttachAxis>(),
     /// Does vhost-net carry the frames of a guest's card? Absent is yes where the device is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    vhost: Option<Switch> = guest::Vhost,
+    vhost: Option<Switch> = described::<guest::Vhost>(),
     /// Queues of each multi-queue device; absent leaves the path's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    queues: Option<u32> = taps::Queues,
+    queues: Option<u32> = described::<taps::Queues>(),
     /// Threads of the tap switch that serve them; absent is one for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    queue_threads: Option<u32> = taps::QueueThreads,
+    queue_threads: Option<u32> = described::<taps::QueueThreads>(),
     /// What chooses among them; absent leaves the path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    steering: Option<Steering> = taps::SteeringAxis,
+    steering: Option<Steering> = described::<taps::SteeringAxis>(),
     /// Frames that each queue of a multi-queue tap holds; absent leaves the tap switch's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    queue_length: Option<u32> = taps::QueueLength,
+    queue_length: Option<u32> = described::<taps::QueueLength>(),
     /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    join: Option<Join> = taps::JoinAxis,
+    join: Option<Join> = described::<taps::JoinAxis>(),
     /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or without tcx.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    hook: Option<Hook> = hook::HookAxis,
+    hook: Option<Hook> = described::<hook::HookAxis>(),
     /// All offload flags that can be changed, at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    offload: Option<Switch> = offloads::AllOffloads,
+    offload: Option<Switch> = described::<offloads::AllOffloads>(),
     /// TCP segmentation offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tso: Option<Switch> = offloads::Tso,
+    tso: Option<Switch> = described::<offloads::Tso>(),
     /// Generic segmentation offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gso: Option<Switch> = offloads::Gso,
+    gso: Option<Switch> = described::<offloads::Gso>(),
     /// Generic receive offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gro: Option<Switch> = offloads::Gro,
+    gro: Option<Switch> = described::<offloads::Gro>(),
     /// Large receive offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    lro: Option<Switch> = offloads::Lro,
+    lro: Option<Switch> = described::<offloads::Lro>(),
     /// Transmit checksum offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tx_checksum: Option<Switch> = offloads::TxChecksum,
+    tx_checksum: Option<Switch> = described::<offloads::TxChecksum>(),
     /// Offload flags of single devices, as `gro@br0=off+tso@hub/up0=on`; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    device_offload: Option<DeviceOffloads> = device_offload::DeviceOffloadAxis,
+    device_offload: Option<DeviceOffloads> = described::<device_offload::DeviceOffloadAxis>(),
     /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gso_max_bytes: Option<u32> = gso_max::GsoMax,
+    gso_max_bytes: Option<u32> = described::<gso_max::GsoMax>(),
     /// Who polls every device that has NAPI; absent is a softirq.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    napi: Option<Napi> = napi::NapiAxis,
+    napi: Option<Napi> = described::<napi::NapiAxis>(),
     /// Receive packet steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rps: Option<Switch> = rps::Rps,
+    rps: Option<Switch> = described::<rps::Rps>(),
     /// Receive flow steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rfs: Option<Switch> = rfs::Rfs,
+    rfs: Option<Switch> = described::<rfs::Rfs>(),
     /// Transmit packet steering on every device with several transmit queues; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    xps: Option<Switch> = xps::Xps,
+    xps: Option<Switch> = described::<xps::Xps>(),
     /// Which of two settings of this host, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    setting: Option<Setting> = setting::SettingAxis,
+    setting: Option<Setting> = described::<setting::SettingAxis>(),
 }
 
 /// The axis with that name.
