@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, Descriptor, one_of, shown_as};
-use crate::{LoadKind, Peer};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, word};
 
 /// By which calls the two ends of a load use their sockets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -28,21 +28,11 @@ const APIS: [(&str, Api); 3] = [
 shown_as!(Api: APIS);
 
 /// The calls of both ends.
-pub(super) struct ApiAxis;
-
-impl Descriptor for ApiAxis {
-    type Value = Option<Api>;
-    const NAME: &'static str = "api";
-    const SUMMARY: &'static str =
-        "by which calls both ends send and receive: waiting socket calls, or an event loop";
-    const VALUES: &'static str = "sockets, epoll, uring (default sockets)";
-    const OTHER: &'static str = "epoll";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Message;
-
-    one_of!(APIS);
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        load.has_event_loops()
-    }
-}
+pub(super) const API_AXIS: Descriptor<Option<Api>> = Descriptor {
+    name: "api",
+    summary: "by which calls both ends send and receive: waiting socket calls, or an event loop",
+    values: "sockets, epoll, uring (default sockets)",
+    other: "epoll",
+    fits: |load, _| load.has_event_loops(),
+    ..word(Decides::Message)
+};

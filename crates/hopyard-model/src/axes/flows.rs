@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, count, one_of, optional_text, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, always, count, text, word};
 use crate::Start as Beginning;
 
 /// Most flows of a load.
@@ -24,54 +25,28 @@ const CONTAINERS: [(&str, Containers); 2] =
 
 shown_as!(Containers: CONTAINERS);
 
-pub(super) struct Flows;
+pub(super) const FLOWS: Descriptor<u32> = Descriptor {
+    name: "flows",
+    summary: "connections or datagram flows side by side",
+    values: "1 to 1000 (default 1)",
+    other: "8",
+    counts: true,
+    ..always(Decides::LabOfProcesses, || 1, count::<1, MOST_FLOWS>)
+};
 
-impl Descriptor for Flows {
-    type Value = u32;
-    const NAME: &'static str = "flows";
-    const SUMMARY: &'static str = "connections or datagram flows side by side";
-    const VALUES: &'static str = "1 to 1000 (default 1)";
-    const OTHER: &'static str = "8";
-    const ABSENT: Self::Value = 1;
-    const DECIDES: Decides = Decides::LabOfProcesses;
-    const COUNTS: bool = true;
+pub(super) const CONTAINERS_AXIS: Descriptor<Option<Containers>> = Descriptor {
+    name: "containers",
+    summary: "a process for each flow's sender: all in one endpoint, or each in a container",
+    values: "native, own (default: one process, a thread for each flow)",
+    other: "own",
+    of_path: true,
+    ..word(Decides::Lab)
+};
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        count(Self::NAME, text, 1, MOST_FLOWS)
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        Some(value.to_string())
-    }
-}
-
-pub(super) struct ContainersAxis;
-
-impl Descriptor for ContainersAxis {
-    type Value = Option<Containers>;
-    const NAME: &'static str = "containers";
-    const SUMMARY: &'static str =
-        "a process for each flow's sender: all in one endpoint, or each in a container";
-    const VALUES: &'static str = "native, own (default: one process, a thread for each flow)";
-    const OTHER: &'static str = "own";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-
-    one_of!(CONTAINERS);
-}
-
-pub(super) struct Start;
-
-impl Descriptor for Start {
-    type Value = Option<Beginning>;
-    const NAME: &'static str = "start";
-    const SUMMARY: &'static str =
-        "when the flows begin; the window opens after the last of them has";
-    const VALUES: &'static str = "simultaneous, staggered:TIME (default simultaneous)";
-    const OTHER: &'static str = "staggered:250us";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Traffic;
-
-    optional_text!();
-}
+pub(super) const START: Descriptor<Option<Beginning>> = Descriptor {
+    name: "start",
+    summary: "when the flows begin; the window opens after the last of them has",
+    values: "simultaneous, staggered:TIME (default simultaneous)",
+    other: "staggered:250us",
+    ..text(Decides::Traffic)
+};

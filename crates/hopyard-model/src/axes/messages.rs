@@ -1,66 +1,33 @@
 //! Sizes of messages, requests and responses.
 
-use super::axis::{Decides, Descriptor, bytes};
-use crate::{LoadKind, Peer};
+use super::axis::Decides;
+use super::descriptor::{Descriptor, bytes};
 
-pub(super) struct MessageSize;
+pub(super) const MESSAGE_SIZE: Descriptor<Option<u32>> = Descriptor {
+    name: "message_size",
+    summary: "bytes per message of a stream: of a send call, or of a datagram",
+    values: "1 B to 1 MiB; 65507 at most over UDP, 32 at least of numbered datagrams (default 16 KiB TCP, 1400 B UDP)",
+    other: "128KiB",
+    fits: |load, _| load.is_stream() && !load.replays(),
+    ..bytes::<1, { 1024 * 1024 }>(Decides::Message)
+};
 
-impl Descriptor for MessageSize {
-    type Value = Option<u32>;
-    const NAME: &'static str = "message_size";
-    const SUMMARY: &'static str = "bytes per message of a stream: of a send call, or of a datagram";
-    const VALUES: &'static str = "1 B to 1 MiB; 65507 at most over UDP, 32 at least of numbered datagrams (default 16 KiB TCP, 1400 B UDP)";
-    const OTHER: &'static str = "128KiB";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Message;
+pub(super) const REQUEST_SIZE: Descriptor<Option<u32>> = Descriptor {
+    name: "request_size",
+    summary: "bytes per request",
+    values: "1 B to 64 KiB; 65507 at most over UDP (default 1)",
+    other: "100",
+    default: || Some(1),
+    fits: |load, _| !load.is_stream(),
+    ..bytes::<1, { 64 * 1024 }>(Decides::Message)
+};
 
-    bytes!(1, 1024 * 1024);
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        load.is_stream() && !load.replays()
-    }
-}
-
-pub(super) struct RequestSize;
-
-impl Descriptor for RequestSize {
-    type Value = Option<u32>;
-    const NAME: &'static str = "request_size";
-    const SUMMARY: &'static str = "bytes per request";
-    const VALUES: &'static str = "1 B to 64 KiB; 65507 at most over UDP (default 1)";
-    const OTHER: &'static str = "100";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Message;
-
-    fn default() -> Self::Value {
-        Some(1)
-    }
-
-    bytes!(1, 64 * 1024);
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        !load.is_stream()
-    }
-}
-
-pub(super) struct ResponseSize;
-
-impl Descriptor for ResponseSize {
-    type Value = Option<u32>;
-    const NAME: &'static str = "response_size";
-    const SUMMARY: &'static str = "bytes per response";
-    const VALUES: &'static str = "1 B to 64 KiB; 65507 at most over UDP (default 1)";
-    const OTHER: &'static str = "1KiB";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Message;
-
-    fn default() -> Self::Value {
-        Some(1)
-    }
-
-    bytes!(1, 64 * 1024);
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        !load.is_stream()
-    }
-}
+pub(super) const RESPONSE_SIZE: Descriptor<Option<u32>> = Descriptor {
+    name: "response_size",
+    summary: "bytes per response",
+    values: "1 B to 64 KiB; 65507 at most over UDP (default 1)",
+    other: "1KiB",
+    default: || Some(1),
+    fits: |load, _| !load.is_stream(),
+    ..bytes::<1, { 64 * 1024 }>(Decides::Message)
+};

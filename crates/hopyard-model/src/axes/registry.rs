@@ -131,25 +131,25 @@ macro_rules! axes {
 
 axes! {
     /// Number of parallel connections or datagram flows.
-    flows: u32 = described::<flows::Flows>(),
+    flows: u32 = flows::FLOWS,
     /// What sends the flows; absent is one process for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    containers: Option<Containers> = described::<flows::ContainersAxis>(),
+    containers: Option<Containers> = flows::CONTAINERS_AXIS,
     /// Bytes passed to the kernel per call (streams).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    message_size_bytes: Option<u32> = described::<messages::MessageSize>(),
+    message_size_bytes: Option<u32> = messages::MESSAGE_SIZE,
     /// Bytes of a request (request/response).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    request_size_bytes: Option<u32> = described::<messages::RequestSize>(),
+    request_size_bytes: Option<u32> = messages::REQUEST_SIZE,
     /// Bytes of a response (request/response).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    response_size_bytes: Option<u32> = described::<messages::ResponseSize>(),
+    response_size_bytes: Option<u32> = messages::RESPONSE_SIZE,
     /// Requests of a flow in flight (request/response over standing flows); absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    outstanding: Option<u32> = described::<outstanding::Outstanding>(),
+    outstanding: Option<u32> = outstanding::OUTSTANDING,
     /// By which calls both ends send and receive; absent is calls that wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    api: Option<Api> = described::<api::ApiAxis>(),
+    api: Option<Api> = api::API_AXIS,
     /// Does the sender of a stream send from its memory, without a copy? Absent is no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zerocopy: Option<Switch> = described::<zero_copy::ZeroCopy>(),
@@ -212,7 +212,7 @@ axes! {
     search: Option<SearchFor> = described::<rates::Search>(),
     /// When the flows begin; absent is all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    start: Option<Start> = described::<flows::Start>(),
+    start: Option<Start> = flows::START,
     /// Devices attached to the hub's switch, idle ones included; absent is those in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ports: Option<u32> = described::<hub::Ports>(),
