@@ -152,19 +152,19 @@ axes! {
     api: Option<Api> = api::API_AXIS,
     /// Does the sender of a stream send from its memory, without a copy? Absent is no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    zerocopy: Option<Switch> = described::<zero_copy::ZeroCopy>(),
+    zerocopy: Option<Switch> = zero_copy::ZERO_COPY,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    socket_buffer_bytes: Option<u32> = described::<sockets::SocketBuffer>(),
+    socket_buffer_bytes: Option<u32> = sockets::SOCKET_BUFFER,
     /// `SO_SNDBUF` alone asked for; absent is as the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    send_buffer_bytes: Option<u32> = described::<sockets::SendBuffer>(),
+    send_buffer_bytes: Option<u32> = sockets::SEND_BUFFER,
     /// TCP congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    congestion: Option<String> = described::<sockets::Congestion>(),
+    congestion: Option<String> = sockets::CONGESTION,
     /// Whether connections use Multipath TCP; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    mptcp: Option<Switch> = described::<mptcp::Mptcp>(),
+    mptcp: Option<Switch> = mptcp::MPTCP,
     /// Where the two ends run.
     placement: Placement = described::<cpus::PlacementAxis>(),
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
@@ -200,13 +200,13 @@ axes! {
     pace_pause_ns: Option<Pause> = described::<pauses::OfTheSender>(),
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    connections_per_s: Option<u32> = described::<connection_rate::ConnectionRate>(),
+    connections_per_s: Option<u32> = connection_rate::CONNECTION_RATE,
     /// Distribution of the times between messages of `udp_paced`, or connections of `tcp_conns`; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distribution: Option<Distribution> = described::<rates::DistributionAxis>(),
     /// The datagrams that `udp_trace` sends, with their times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    trace: Option<Trace> = described::<trace::TraceAxis>(),
+    trace: Option<Trace> = trace::TRACE_AXIS,
     /// What rate is searched for, instead of a pace that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     search: Option<SearchFor> = described::<rates::Search>(),

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, optional_text};
+use super::axis::{AxisError, Decides};
+use super::descriptor::{Descriptor, text};
 use super::digested;
+use crate::UnknownName;
 use crate::text::as_text;
-use crate::{LoadKind, Peer, UnknownName};
 
 /// A file with the sizes of datagrams and the times between them. As text `FILE` or, once it was read, `FILE#DIGEST`: files of one
 /// name with other datagrams are other values. `sample` is a small one that comes with hopyard.
@@ -57,7 +58,7 @@ impl FromStr for Trace {
             return Err(AxisError::UnknownName(UnknownName::new(
                 "trace",
                 text,
-                [TraceAxis::VALUES],
+                [TRACE_AXIS.values],
             )));
         }
         Ok(Self::File {
@@ -70,28 +71,15 @@ impl FromStr for Trace {
 as_text!(Trace);
 
 /// The datagrams that are replayed.
-pub(super) struct TraceAxis;
-
-impl Descriptor for TraceAxis {
-    type Value = Option<Trace>;
-    const NAME: &'static str = "trace";
-    const SUMMARY: &'static str = "sizes of the datagrams of udp_trace and the times between them";
-    const VALUES: &'static str =
-        "FILE with lines `gap_s,bytes` (docs/datagrams.md makes one of a pcap); sample (default)";
-    const OTHER: &'static str = "calls.csv#0123456789ab";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Message;
-
-    fn default() -> Self::Value {
-        Some(Trace::Sample)
-    }
-
-    optional_text!();
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        load.replays()
-    }
-}
+pub(super) const TRACE_AXIS: Descriptor<Option<Trace>> = Descriptor {
+    name: "trace",
+    summary: "sizes of the datagrams of udp_trace and the times between them",
+    values: "FILE with lines `gap_s,bytes` (docs/datagrams.md makes one of a pcap); sample (default)",
+    other: "calls.csv#0123456789ab",
+    default: || Some(Trace::Sample),
+    fits: |load, _| load.replays(),
+    ..text(Decides::Message)
+};
 
 #[cfg(test)]
 mod tests {
