@@ -6,7 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, one_of, optional_text, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, always, one_of, text, word};
 use crate::units::{self, NotAQuantity};
 
 /// Where the two ends run.
@@ -67,50 +68,26 @@ impl FromStr for Cpus {
     }
 }
 
-pub(super) struct PlacementAxis;
+pub(super) const PLACEMENT_AXIS: Descriptor<Placement> = Descriptor {
+    name: "placement",
+    summary: "CPUs of the two ends",
+    values: "same, split, free (default split)",
+    other: "same",
+    ..always(Decides::Lab, || Placement::Split, one_of)
+};
 
-impl Descriptor for PlacementAxis {
-    type Value = Placement;
-    const NAME: &'static str = "placement";
-    const SUMMARY: &'static str = "CPUs of the two ends";
-    const VALUES: &'static str = "same, split, free (default split)";
-    const OTHER: &'static str = "same";
-    const ABSENT: Self::Value = Placement::Split;
-    const DECIDES: Decides = Decides::Lab;
+pub(super) const CLIENT_CPUS: Descriptor<Option<Cpus>> = Descriptor {
+    name: "client_cpus",
+    summary: "CPUs of the client's flows, in turn, whatever the placement",
+    values: "0, 0-3, 0+2, … (default: by the placement)",
+    other: "0-1+3",
+    ..text(Decides::Traffic)
+};
 
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        choice(Self::NAME, text, &PLACEMENTS)
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        Some(value.to_string())
-    }
-}
-
-pub(super) struct ClientCpus;
-
-impl Descriptor for ClientCpus {
-    type Value = Option<Cpus>;
-    const NAME: &'static str = "client_cpus";
-    const SUMMARY: &'static str = "CPUs of the client's flows, in turn, whatever the placement";
-    const VALUES: &'static str = "0, 0-3, 0+2, … (default: by the placement)";
-    const OTHER: &'static str = "0-1+3";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Traffic;
-
-    optional_text!();
-}
-
-pub(super) struct SchedulerAxis;
-
-impl Descriptor for SchedulerAxis {
-    type Value = Option<Scheduler>;
-    const NAME: &'static str = "scheduler";
-    const SUMMARY: &'static str = "how the kernel schedules the client's flows";
-    const VALUES: &'static str = "default, round-robin (SCHED_RR), groups (a CPU share for each process; takes `containers`)";
-    const OTHER: &'static str = "round-robin";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-
-    one_of!(SCHEDULERS);
-}
+pub(super) const SCHEDULER_AXIS: Descriptor<Option<Scheduler>> = Descriptor {
+    name: "scheduler",
+    summary: "how the kernel schedules the client's flows",
+    values: "default, round-robin (SCHED_RR), groups (a CPU share for each process; takes `containers`)",
+    other: "round-robin",
+    ..word(Decides::Lab)
+};

@@ -7,9 +7,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, Descriptor, optional_text};
+use super::axis::Decides;
+use super::descriptor::{Descriptor, text};
+use crate::Peer;
 use crate::units::{self, NotAQuantity};
-use crate::{LoadKind, Peer};
 
 /// How long a wire, or a sender, that is at its rate rests at a time, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -40,42 +41,24 @@ impl FromStr for Pause {
 }
 
 /// How long the wire rests at a time.
-pub(super) struct OfTheWire;
-
-impl Descriptor for OfTheWire {
-    type Value = Option<Pause>;
-    const NAME: &'static str = "wire_pause";
-    const SUMMARY: &'static str = "a wire with a `rate` sends at full speed and rests for so long at a time, which costs the \
-                                   sender almost no CPU time for each frame";
-    const VALUES: &'static str = "50us to 20ms (default: no pauses, a timer for each frame)";
-    const OTHER: &'static str = "2ms";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-
-    optional_text!();
-
-    fn fits(_: LoadKind, peer: Peer) -> bool {
-        peer == Peer::Far
-    }
-}
+pub(super) const OF_THE_WIRE: Descriptor<Option<Pause>> = Descriptor {
+    name: "wire_pause",
+    summary: "a wire with a `rate` sends at full speed and rests for so long at a time, which costs the \
+              sender almost no CPU time for each frame",
+    values: "50us to 20ms (default: no pauses, a timer for each frame)",
+    other: "2ms",
+    fits: |_, peer| peer == Peer::Far,
+    ..text(Decides::Lab)
+};
 
 /// How long a paced sender rests at a time.
-pub(super) struct OfTheSender;
-
-impl Descriptor for OfTheSender {
-    type Value = Option<Pause>;
-    const NAME: &'static str = "pace_pause";
-    const SUMMARY: &'static str = "a sender with a `pace` rests for so long at a time and then sends all that is due, which takes \
-                                   fewer sleeps";
-    const VALUES: &'static str = "50us to 20ms (default: a sleep for each message)";
-    const OTHER: &'static str = "2ms";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Traffic;
-
-    optional_text!();
-
-    /// Of an open loop each message has its own instant.
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        load.takes_pace() && !load.keeps_instants()
-    }
-}
+pub(super) const OF_THE_SENDER: Descriptor<Option<Pause>> = Descriptor {
+    name: "pace_pause",
+    summary: "a sender with a `pace` rests for so long at a time and then sends all that is due, which takes \
+              fewer sleeps",
+    values: "50us to 20ms (default: a sleep for each message)",
+    other: "2ms",
+    // Of an open loop each message has its own instant.
+    fits: |load, _| load.takes_pace() && !load.keeps_instants(),
+    ..text(Decides::Traffic)
+};

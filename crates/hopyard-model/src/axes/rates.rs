@@ -6,9 +6,10 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::axis::{Decides, Descriptor, one_of, optional_text, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, text, word};
 use crate::units::{self, NotAQuantity};
-use crate::{LoadKind, Peer, SearchFor};
+use crate::{Peer, SearchFor};
 
 /// The rate of the wire in bit/s of Ethernet frames (without FCS); `None` leaves it unshaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -56,84 +57,40 @@ const DISTRIBUTIONS: [(&str, Distribution); 2] = [
 
 shown_as!(Distribution: DISTRIBUTIONS);
 
-pub(super) struct WireRate;
+pub(super) const WIRE_RATE: Descriptor<Option<Rate>> = Descriptor {
+    name: "rate",
+    summary: "rate of the wire, both ways (peer far)",
+    values: "100mbit, 1gbit, 10gbit, …, none (default none)",
+    other: "1gbit",
+    of_devices: true,
+    default: || Some(Rate(None)),
+    fits: |_, peer| peer == Peer::Far,
+    ..text(Decides::Lab)
+};
 
-impl Descriptor for WireRate {
-    type Value = Option<Rate>;
-    const NAME: &'static str = "rate";
-    const SUMMARY: &'static str = "rate of the wire, both ways (peer far)";
-    const VALUES: &'static str = "100mbit, 1gbit, 10gbit, …, none (default none)";
-    const OTHER: &'static str = "1gbit";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_DEVICES: bool = true;
+pub(super) const PACE: Descriptor<Option<Rate>> = Descriptor {
+    name: "pace",
+    summary: "what the sender of a stream offers at most, payload of all flows",
+    values: "10mbit, 940mbit, …, none (default none: as fast as it can; udp_paced 100mbit)",
+    other: "940mbit",
+    fits: |load, _| load.takes_pace(),
+    ..text(Decides::Traffic)
+};
 
-    fn default() -> Self::Value {
-        Some(Rate(None))
-    }
+pub(super) const DISTRIBUTION_AXIS: Descriptor<Option<Distribution>> = Descriptor {
+    name: "distribution",
+    summary: "of the times between messages of udp_paced or connections of tcp_conns",
+    values: "constant, poisson (default constant)",
+    other: "poisson",
+    fits: |load, _| load.keeps_instants(),
+    ..word(Decides::Traffic)
+};
 
-    optional_text!();
-
-    fn fits(_: LoadKind, peer: Peer) -> bool {
-        peer == Peer::Far
-    }
-}
-
-pub(super) struct Pace;
-
-impl Descriptor for Pace {
-    type Value = Option<Rate>;
-    const NAME: &'static str = "pace";
-    const SUMMARY: &'static str =
-        "what the sender of a stream offers at most, payload of all flows";
-    const VALUES: &'static str =
-        "10mbit, 940mbit, …, none (default none: as fast as it can; udp_paced 100mbit)";
-    const OTHER: &'static str = "940mbit";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Traffic;
-
-    optional_text!();
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        load.takes_pace()
-    }
-}
-
-pub(super) struct DistributionAxis;
-
-impl Descriptor for DistributionAxis {
-    type Value = Option<Distribution>;
-    const NAME: &'static str = "distribution";
-    const SUMMARY: &'static str =
-        "of the times between messages of udp_paced or connections of tcp_conns";
-    const VALUES: &'static str = "constant, poisson (default constant)";
-    const OTHER: &'static str = "poisson";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Traffic;
-
-    one_of!(DISTRIBUTIONS);
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        load.keeps_instants()
-    }
-}
-
-pub(super) struct Search;
-
-impl Descriptor for Search {
-    type Value = Option<SearchFor>;
-    const NAME: &'static str = "search";
-    const SUMMARY: &'static str =
-        "the rate of udp_paced at which no more than this is lost, found by trials (RFC 9971)";
-    const VALUES: &'static str =
-        "ndr (nothing), pdr (0.5 %), pdr:SHARE (default: none, the pace is given)";
-    const OTHER: &'static str = "pdr:0.1%";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Traffic;
-
-    optional_text!();
-
-    fn fits(load: LoadKind, _: Peer) -> bool {
-        load.is_open_loop() && !load.replays()
-    }
-}
+pub(super) const SEARCH: Descriptor<Option<SearchFor>> = Descriptor {
+    name: "search",
+    summary: "the rate of udp_paced at which no more than this is lost, found by trials (RFC 9971)",
+    values: "ndr (nothing), pdr (0.5 %), pdr:SHARE (default: none, the pace is given)",
+    other: "pdr:0.1%",
+    fits: |load, _| load.is_open_loop() && !load.replays(),
+    ..text(Decides::Traffic)
+};

@@ -166,27 +166,27 @@ axes! {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mptcp: Option<Switch> = mptcp::MPTCP,
     /// Where the two ends run.
-    placement: Placement = described::<cpus::PlacementAxis>(),
+    placement: Placement = cpus::PLACEMENT_AXIS,
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    client_cpus: Option<Cpus> = described::<cpus::ClientCpus>(),
+    client_cpus: Option<Cpus> = cpus::CLIENT_CPUS,
     /// How the client's flows are scheduled; absent is as everything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scheduler: Option<Scheduler> = described::<cpus::SchedulerAxis>(),
+    scheduler: Option<Scheduler> = cpus::SCHEDULER_AXIS,
     /// IP version.
-    family: Family = described::<ip::FamilyAxis>(),
+    family: Family = ip::FAMILY_AXIS,
     /// MTU of every device of the path, bytes.
-    mtu_bytes: u32 = described::<ip::Mtu>(),
+    mtu_bytes: u32 = ip::MTU,
     /// Rate of the wire (peer `far`).
     #[serde(
         default,
         deserialize_with = "rates::there",
         skip_serializing_if = "Option::is_none"
     )]
-    rate_bps: Option<Rate> = described::<rates::WireRate>(),
+    rate_bps: Option<Rate> = rates::WIRE_RATE,
     /// How long a wire with a rate rests at a time, ns; absent where it holds back each frame by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    wire_pause_ns: Option<Pause> = described::<pauses::OfTheWire>(),
+    wire_pause_ns: Option<Pause> = pauses::OF_THE_WIRE,
     /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
     /// fast as it can.
     #[serde(
@@ -194,22 +194,22 @@ axes! {
         deserialize_with = "rates::there",
         skip_serializing_if = "Option::is_none"
     )]
-    pace_bps: Option<Rate> = described::<rates::Pace>(),
+    pace_bps: Option<Rate> = rates::PACE,
     /// How long a paced sender rests at a time, ns; absent is a sleep for each message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pace_pause_ns: Option<Pause> = described::<pauses::OfTheSender>(),
+    pace_pause_ns: Option<Pause> = pauses::OF_THE_SENDER,
     /// Connections that `tcp_conns` opens per second, all flows together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     connections_per_s: Option<u32> = connection_rate::CONNECTION_RATE,
     /// Distribution of the times between messages of `udp_paced`, or connections of `tcp_conns`; absent is constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    distribution: Option<Distribution> = described::<rates::DistributionAxis>(),
+    distribution: Option<Distribution> = rates::DISTRIBUTION_AXIS,
     /// The datagrams that `udp_trace` sends, with their times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<Trace> = trace::TRACE_AXIS,
     /// What rate is searched for, instead of a pace that is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    search: Option<SearchFor> = described::<rates::Search>(),
+    search: Option<SearchFor> = rates::SEARCH,
     /// When the flows begin; absent is all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start: Option<Start> = flows::START,
