@@ -215,19 +215,19 @@ axes! {
     start: Option<Start> = flows::START,
     /// Devices attached to the hub's switch, idle ones included; absent is those in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ports: Option<u32> = described::<hub::Ports>(),
+    ports: Option<u32> = hub::PORTS,
     /// Rules that match nothing, in the hub's forward hook; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rules: Option<u32> = described::<hub::Rules>(),
+    rules: Option<u32> = hub::RULES,
     /// Packet filter rules of the user in the hub; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ruleset: Option<Ruleset> = described::<ruleset::RulesetAxis>(),
+    ruleset: Option<Ruleset> = ruleset::RULESET_AXIS,
     /// Services that the hub translates; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    services: Option<u32> = described::<services::Services>(),
+    services: Option<u32> = services::SERVICES,
     /// Connections that the hub tracks before the traffic begins; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    conntrack: Option<u32> = described::<services::Conntrack>(),
+    conntrack: Option<u32> = services::CONNTRACK,
     /// Forwarding containers in a row; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain: Option<u32> = described::<chain::Chain>(),
@@ -251,19 +251,19 @@ axes! {
     vhost: Option<Switch> = described::<guest::Vhost>(),
     /// Queues of each multi-queue device; absent leaves the path's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    queues: Option<u32> = described::<taps::Queues>(),
+    queues: Option<u32> = taps::QUEUES,
     /// Threads of the tap switch that serve them; absent is one for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    queue_threads: Option<u32> = described::<taps::QueueThreads>(),
+    queue_threads: Option<u32> = taps::QUEUE_THREADS,
     /// What chooses among them; absent leaves the path's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    steering: Option<Steering> = described::<taps::SteeringAxis>(),
+    steering: Option<Steering> = taps::STEERING_AXIS,
     /// Frames that each queue of a multi-queue tap holds; absent leaves the tap switch's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    queue_length: Option<u32> = described::<taps::QueueLength>(),
+    queue_length: Option<u32> = taps::QUEUE_LENGTH,
     /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    join: Option<Join> = described::<taps::JoinAxis>(),
+    join: Option<Join> = taps::JOIN_AXIS,
     /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or without tcx.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hook: Option<Hook> = described::<hook::HookAxis>(),

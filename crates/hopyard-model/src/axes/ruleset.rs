@@ -6,7 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, optional_text};
+use super::axis::{AxisError, Decides};
+use super::descriptor::{Descriptor, text};
 use super::digested;
 use crate::UnknownName;
 use crate::text::as_text;
@@ -97,7 +98,7 @@ impl FromStr for Ruleset {
             return Err(AxisError::UnknownName(UnknownName::new(
                 "file with rules",
                 text,
-                [RulesetAxis::VALUES],
+                [RULESET_AXIS.values],
             )));
         }
         Ok(Self::File {
@@ -109,22 +110,14 @@ impl FromStr for Ruleset {
 
 as_text!(Ruleset);
 
-pub(super) struct RulesetAxis;
-
-impl Descriptor for RulesetAxis {
-    type Value = Option<Ruleset>;
-    const NAME: &'static str = "ruleset";
-    const SUMMARY: &'static str =
-        "packet filter rules of a file in the hub; also written --ruleset FILE";
-    const VALUES: &'static str =
-        "FILE for `nft -f`, or of iptables-save; sample:bridge, sample:bridge-rule; none (default)";
-    const OTHER: &'static str = "fw.nft#0123456789ab";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_DEVICES: bool = true;
-
-    optional_text!();
-}
+pub(super) const RULESET_AXIS: Descriptor<Option<Ruleset>> = Descriptor {
+    name: "ruleset",
+    summary: "packet filter rules of a file in the hub; also written --ruleset FILE",
+    values: "FILE for `nft -f`, or of iptables-save; sample:bridge, sample:bridge-rule; none (default)",
+    other: "fw.nft#0123456789ab",
+    of_devices: true,
+    ..text(Decides::Lab)
+};
 
 #[cfg(test)]
 mod tests {
@@ -153,7 +146,7 @@ mod tests {
             let ruleset: Ruleset = sample.name().parse().unwrap();
             assert_eq!(ruleset, Ruleset::Sample(sample));
             assert_eq!(ruleset.to_string(), sample.name());
-            assert!(RulesetAxis::VALUES.contains(sample.name()));
+            assert!(RULESET_AXIS.values.contains(sample.name()));
         }
         for wrong in ["", " ", "#0123456789ab"] {
             let error = wrong.parse::<Ruleset>().unwrap_err().to_string();
