@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, Descriptor, number, one_of, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, number, word};
 
 /// What connects two neighbours of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -46,48 +47,30 @@ const ROUTED: [(&str, Routed); 3] = [
 
 shown_as!(Segments: SEGMENTS, Routed: ROUTED);
 
-pub(super) struct Chain;
+pub(super) const CHAIN: Descriptor<Option<u32>> = Descriptor {
+    name: "chain",
+    summary: "containers that forward, one behind the other",
+    values: "1 to 8 (default 1)",
+    other: "8",
+    of_path: true,
+    counts: true,
+    ..number::<1, 8>(Decides::Lab)
+};
 
-impl Descriptor for Chain {
-    type Value = Option<u32>;
-    const NAME: &'static str = "chain";
-    const SUMMARY: &'static str = "containers that forward, one behind the other";
-    const VALUES: &'static str = "1 to 8 (default 1)";
-    const OTHER: &'static str = "8";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-    const COUNTS: bool = true;
+pub(super) const SEGMENTS_AXIS: Descriptor<Option<Segments>> = Descriptor {
+    name: "segments",
+    summary: "what lies between two neighbours of a chain",
+    values: "veth, bridge, macvlan, direct (default veth)",
+    other: "direct",
+    of_path: true,
+    ..word(Decides::Lab)
+};
 
-    number!(1, 8);
-}
-
-pub(super) struct SegmentsAxis;
-
-impl Descriptor for SegmentsAxis {
-    type Value = Option<Segments>;
-    const NAME: &'static str = "segments";
-    const SUMMARY: &'static str = "what lies between two neighbours of a chain";
-    const VALUES: &'static str = "veth, bridge, macvlan, direct (default veth)";
-    const OTHER: &'static str = "direct";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-
-    one_of!(SEGMENTS);
-}
-
-pub(super) struct RoutedAxis;
-
-impl Descriptor for RoutedAxis {
-    type Value = Option<Routed>;
-    const NAME: &'static str = "routed";
-    const SUMMARY: &'static str = "senders whose traffic passes a routing container of their own; the others send on the link themselves";
-    const VALUES: &'static str = "all, half, none (default all)";
-    const OTHER: &'static str = "half";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-
-    one_of!(ROUTED);
-}
+pub(super) const ROUTED_AXIS: Descriptor<Option<Routed>> = Descriptor {
+    name: "routed",
+    summary: "senders whose traffic passes a routing container of their own; the others send on the link themselves",
+    values: "all, half, none (default all)",
+    other: "half",
+    of_path: true,
+    ..word(Decides::Lab)
+};

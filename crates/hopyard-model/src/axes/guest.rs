@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, Descriptor, bytes, number, one_of, shown_as};
-use super::offloads::{SWITCHES, Switch};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, bytes, number, word};
+use super::offloads::Switch;
 
 /// What a guest's card is attached to in the hub.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -31,65 +32,40 @@ const ATTACHES: [(&str, Attach); 3] = [
 
 shown_as!(Attach: ATTACHES);
 
-pub(super) struct GuestCpus;
+pub(super) const GUEST_CPUS: Descriptor<Option<u32>> = Descriptor {
+    name: "guest_cpus",
+    summary: "CPUs of a guest",
+    values: "1 to 64 (default 1)",
+    other: "2",
+    of_path: true,
+    counts: true,
+    ..number::<1, 64>(Decides::Lab)
+};
 
-impl Descriptor for GuestCpus {
-    type Value = Option<u32>;
-    const NAME: &'static str = "guest_cpus";
-    const SUMMARY: &'static str = "CPUs of a guest";
-    const VALUES: &'static str = "1 to 64 (default 1)";
-    const OTHER: &'static str = "2";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-    const COUNTS: bool = true;
+pub(super) const GUEST_MEMORY: Descriptor<Option<u32>> = Descriptor {
+    name: "guest_memory",
+    summary: "memory of a guest",
+    values: "256 MiB to 2048 MiB (default 512 MiB)",
+    other: "1024MiB",
+    of_path: true,
+    ..bytes::<{ 256 << 20 }, { 2 << 30 }>(Decides::Lab)
+};
 
-    number!(1, 64);
-}
-
-pub(super) struct GuestMemory;
-
-impl Descriptor for GuestMemory {
-    type Value = Option<u32>;
-    const NAME: &'static str = "guest_memory";
-    const SUMMARY: &'static str = "memory of a guest";
-    const VALUES: &'static str = "256 MiB to 2048 MiB (default 512 MiB)";
-    const OTHER: &'static str = "1024MiB";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-
-    bytes!(256 << 20, 2 << 30);
-}
-
-pub(super) struct AttachAxis;
-
-impl Descriptor for AttachAxis {
-    type Value = Option<Attach>;
-    const NAME: &'static str = "attach";
-    const SUMMARY: &'static str = "what a guest's card is attached to in the hub";
-    const VALUES: &'static str = "bridge, direct, macvtap (default bridge)";
-    const OTHER: &'static str = "macvtap";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-
-    one_of!(ATTACHES);
-}
+pub(super) const ATTACH_AXIS: Descriptor<Option<Attach>> = Descriptor {
+    name: "attach",
+    summary: "what a guest's card is attached to in the hub",
+    values: "bridge, direct, macvtap (default bridge)",
+    other: "macvtap",
+    of_path: true,
+    ..word(Decides::Lab)
+};
 
 /// Does the kernel carry the frames of a guest's card (vhost-net)?
-pub(super) struct Vhost;
-
-impl Descriptor for Vhost {
-    type Value = Option<Switch>;
-    const NAME: &'static str = "vhost";
-    const SUMMARY: &'static str =
-        "who carries the frames of a guest's card: vhost-net in the kernel, or QEMU";
-    const VALUES: &'static str = "on, off (default on where /dev/vhost-net is)";
-    const OTHER: &'static str = "off";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-
-    one_of!(SWITCHES);
-}
+pub(super) const VHOST: Descriptor<Option<Switch>> = Descriptor {
+    name: "vhost",
+    summary: "who carries the frames of a guest's card: vhost-net in the kernel, or QEMU",
+    values: "on, off (default on where /dev/vhost-net is)",
+    other: "off",
+    of_path: true,
+    ..word(Decides::Lab)
+};

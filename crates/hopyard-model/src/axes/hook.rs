@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, Descriptor, one_of, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, word};
 
 /// Where the kernel runs the programs of the direct switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -19,18 +20,11 @@ const HOOKS: [(&str, Hook); 2] = [("tcx", Hook::Tcx), ("clsact", Hook::Clsact)];
 
 shown_as!(Hook: HOOKS);
 
-pub(super) struct HookAxis;
-
-impl Descriptor for HookAxis {
-    type Value = Option<Hook>;
-    const NAME: &'static str = "hook";
-    const SUMMARY: &'static str = "where the kernel runs the programs of the direct switch";
-    const VALUES: &'static str =
-        "tcx, clsact (default tcx; clsact for more than 64 ports and before Linux 6.6)";
-    const OTHER: &'static str = "clsact";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_PATH: bool = true;
-
-    one_of!(HOOKS);
-}
+pub(super) const HOOK_AXIS: Descriptor<Option<Hook>> = Descriptor {
+    name: "hook",
+    summary: "where the kernel runs the programs of the direct switch",
+    values: "tcx, clsact (default tcx; clsact for more than 64 ports and before Linux 6.6)",
+    other: "clsact",
+    of_path: true,
+    ..word(Decides::Lab)
+};

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, Descriptor, one_of, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, word};
 
 /// Who polls a device (NAPI, `Documentation/networking/napi.rst`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -19,18 +20,11 @@ const POLLERS: [(&str, Napi); 2] = [("softirq", Napi::Softirq), ("threaded", Nap
 
 shown_as!(Napi: POLLERS);
 
-pub(super) struct NapiAxis;
-
-impl Descriptor for NapiAxis {
-    type Value = Option<Napi>;
-    const NAME: &'static str = "napi";
-    const SUMMARY: &'static str =
-        "who polls devices that have NAPI (veth: with gro=on tso=off): softirqs, or a thread each";
-    const VALUES: &'static str = "softirq, threaded (default softirq)";
-    const OTHER: &'static str = "threaded";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_DEVICES: bool = true;
-
-    one_of!(POLLERS);
-}
+pub(super) const NAPI_AXIS: Descriptor<Option<Napi>> = Descriptor {
+    name: "napi",
+    summary: "who polls devices that have NAPI (veth: with gro=on tso=off): softirqs, or a thread each",
+    values: "softirq, threaded (default softirq)",
+    other: "threaded",
+    of_devices: true,
+    ..word(Decides::Lab)
+};

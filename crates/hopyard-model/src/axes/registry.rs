@@ -230,25 +230,25 @@ axes! {
     conntrack: Option<u32> = services::CONNTRACK,
     /// Forwarding containers in a row; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    chain: Option<u32> = described::<chain::Chain>(),
+    chain: Option<u32> = chain::CHAIN,
     /// What connects two neighbours of a chain; absent is a veth pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    segments: Option<Segments> = described::<chain::SegmentsAxis>(),
+    segments: Option<Segments> = chain::SEGMENTS_AXIS,
     /// Which senders' traffic passes a routing container; absent is that of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    routed: Option<Routed> = described::<chain::RoutedAxis>(),
+    routed: Option<Routed> = chain::ROUTED_AXIS,
     /// CPUs of a guest; absent is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    guest_cpus: Option<u32> = described::<guest::GuestCpus>(),
+    guest_cpus: Option<u32> = guest::GUEST_CPUS,
     /// Memory of a guest, bytes; absent is 512 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    guest_memory_bytes: Option<u32> = described::<guest::GuestMemory>(),
+    guest_memory_bytes: Option<u32> = guest::GUEST_MEMORY,
     /// What a guest's card is attached to; absent is a bridge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    attach: Option<Attach> = described::<guest::AttachAxis>(),
+    attach: Option<Attach> = guest::ATTACH_AXIS,
     /// Does vhost-net carry the frames of a guest's card? Absent is yes where the device is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    vhost: Option<Switch> = described::<guest::Vhost>(),
+    vhost: Option<Switch> = guest::VHOST,
     /// Queues of each multi-queue device; absent leaves the path's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queues: Option<u32> = taps::QUEUES,
@@ -266,7 +266,7 @@ axes! {
     join: Option<Join> = taps::JOIN_AXIS,
     /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or without tcx.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    hook: Option<Hook> = described::<hook::HookAxis>(),
+    hook: Option<Hook> = hook::HOOK_AXIS,
     /// All offload flags that can be changed, at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     offload: Option<Switch> = described::<offloads::AllOffloads>(),
@@ -293,7 +293,7 @@ axes! {
     gso_max_bytes: Option<u32> = described::<gso_max::GsoMax>(),
     /// Who polls every device that has NAPI; absent is a softirq.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    napi: Option<Napi> = described::<napi::NapiAxis>(),
+    napi: Option<Napi> = napi::NAPI_AXIS,
     /// Receive packet steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rps: Option<Switch> = described::<rps::Rps>(),
