@@ -6,8 +6,9 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, optional_text};
-use super::offloads::{OffloadFlag, SWITCHES, Switch};
+use super::axis::{AxisError, Decides, choice};
+use super::descriptor::{Descriptor, one_of, text};
+use super::offloads::{OffloadFlag, Switch};
 use crate::UnknownName;
 use crate::text::as_text;
 
@@ -82,7 +83,7 @@ impl FromStr for DeviceOffload {
             path: path.map(str::to_owned),
             device: device.to_owned(),
             flag: choice("offload flag", flag, &flags)?,
-            to: choice("switch", to, &SWITCHES)?,
+            to: one_of("switch", to)?,
         })
     }
 }
@@ -165,21 +166,14 @@ impl FromStr for DeviceOffloads {
 
 as_text!(DeviceOffloads);
 
-pub(super) struct DeviceOffloadAxis;
-
-impl Descriptor for DeviceOffloadAxis {
-    type Value = Option<DeviceOffloads>;
-    const NAME: &'static str = "device_offload";
-    const SUMMARY: &'static str =
-        "offload flags of single devices, before those above; also written gro@br0=on,off";
-    const VALUES: &'static str = "FLAG@DEVICE=on|off, several joined by +; FLAG may be `offload`, DEVICE of one path alone `PATH:DEVICE`; none (default: as the others)";
-    const OTHER: &'static str = "gro@br0=off+tso@bridge:hub/up0=on";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Lab;
-    const OF_DEVICES: bool = true;
-
-    optional_text!();
-}
+pub(super) const DEVICE_OFFLOAD_AXIS: Descriptor<Option<DeviceOffloads>> = Descriptor {
+    name: "device_offload",
+    summary: "offload flags of single devices, before those above; also written gro@br0=on,off",
+    values: "FLAG@DEVICE=on|off, several joined by +; FLAG may be `offload`, DEVICE of one path alone `PATH:DEVICE`; none (default: as the others)",
+    other: "gro@br0=off+tso@bridge:hub/up0=on",
+    of_devices: true,
+    ..text(Decides::Lab)
+};
 
 /// The axis and the value of `NAME=VALUE`, where NAME may be `gro@br0`.
 #[must_use]
@@ -187,7 +181,7 @@ pub fn as_axis(name: &str, value: &str) -> (String, String) {
     if name.contains(AT) {
         let name = name.trim();
         (
-            DeviceOffloadAxis::NAME.to_owned(),
+            DEVICE_OFFLOAD_AXIS.name.to_owned(),
             format!("{name}={}", value.trim()),
         )
     } else {
@@ -202,7 +196,7 @@ pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     let (of_devices, mut others): (Vec<_>, Vec<_>) = sets
         .iter()
         .cloned()
-        .partition(|(name, _)| name == DeviceOffloadAxis::NAME);
+        .partition(|(name, _)| name == DEVICE_OFFLOAD_AXIS.name);
     let product = |all: Vec<String>, (_, values): (String, Vec<String>)| {
         let with = |one: &String| -> Vec<String> {
             let both = |value: &String| match (one.as_str(), value.as_str()) {
@@ -215,7 +209,7 @@ pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     };
     if !of_devices.is_empty() {
         let values = of_devices.into_iter().fold(vec![String::new()], product);
-        others.push((DeviceOffloadAxis::NAME.to_owned(), values));
+        others.push((DEVICE_OFFLOAD_AXIS.name.to_owned(), values));
     }
     others
 }

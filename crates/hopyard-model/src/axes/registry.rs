@@ -287,25 +287,25 @@ axes! {
     tx_checksum: Option<Switch> = described::<offloads::TxChecksum>(),
     /// Offload flags of single devices, as `gro@br0=off+tso@hub/up0=on`; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    device_offload: Option<DeviceOffloads> = described::<device_offload::DeviceOffloadAxis>(),
+    device_offload: Option<DeviceOffloads> = device_offload::DEVICE_OFFLOAD_AXIS,
     /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gso_max_bytes: Option<u32> = described::<gso_max::GsoMax>(),
+    gso_max_bytes: Option<u32> = gso_max::GSO_MAX,
     /// Who polls every device that has NAPI; absent is a softirq.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     napi: Option<Napi> = napi::NAPI_AXIS,
     /// Receive packet steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rps: Option<Switch> = described::<rps::Rps>(),
+    rps: Option<Switch> = rps::RPS,
     /// Receive flow steering on every device; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rfs: Option<Switch> = described::<rfs::Rfs>(),
+    rfs: Option<Switch> = rfs::RFS,
     /// Transmit packet steering on every device with several transmit queues; absent is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    xps: Option<Switch> = described::<xps::Xps>(),
+    xps: Option<Switch> = xps::XPS,
     /// Which of two settings of this host, where a run compares two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    setting: Option<Setting> = described::<setting::SettingAxis>(),
+    setting: Option<Setting> = setting::SETTING_AXIS,
 }
 
 /// The axis with that name.

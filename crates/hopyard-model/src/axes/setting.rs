@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, one_of, word};
 
 /// One of two settings of this host that are compared in one run. A command of the user makes each.
 #[derive(
@@ -34,23 +35,11 @@ const SETTINGS: [(&str, Setting); 2] = [("A", Setting::A), ("B", Setting::B)];
 
 shown_as!(Setting: SETTINGS);
 
-pub(super) struct SettingAxis;
-
-impl Descriptor for SettingAxis {
-    type Value = Option<Setting>;
-    const NAME: &'static str = "setting";
-    const SUMMARY: &'static str =
-        "one of two settings of this host, which the commands of --a and --b make";
-    const VALUES: &'static str = "a, b (given by --a and --b alone)";
-    const OTHER: &'static str = "b";
-    const ABSENT: Self::Value = None;
-    const DECIDES: Decides = Decides::Traffic;
-
-    fn parse(text: &str) -> Result<Self::Value, AxisError> {
-        Ok(Some(choice(Self::NAME, &text.to_uppercase(), &SETTINGS)?))
-    }
-
-    fn print(value: &Self::Value) -> Option<String> {
-        shown(value)
-    }
-}
+pub(super) const SETTING_AXIS: Descriptor<Option<Setting>> = Descriptor {
+    name: "setting",
+    summary: "one of two settings of this host, which the commands of --a and --b make",
+    values: "a, b (given by --a and --b alone)",
+    other: "b",
+    parse: |axis, text| one_of(axis, &text.to_uppercase()).map(Some),
+    ..word(Decides::Traffic)
+};
