@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::axis::{Decides, Word, bounded, choice, shown, shown_bytes};
+use super::axis::{Decides, Word, choice};
 use crate::names::{AxisError, Peer};
 use crate::{LoadKind, units};
 
@@ -93,7 +93,12 @@ pub(super) const fn optional<T: fmt::Display>(
     decides: Decides,
     parse: Parse<Option<T>>,
 ) -> Descriptor<Option<T>> {
-    Descriptor::of(decides, || None, parse, shown)
+    Descriptor::of(
+        decides,
+        || None,
+        parse,
+        |value| value.as_ref().map(ToString::to_string),
+    )
 }
 
 /// An axis whose values are words.
@@ -123,7 +128,7 @@ pub(super) const fn bytes<const LOW: u32, const HIGH: u32>(
     decides: Decides,
 ) -> Descriptor<Option<u32>> {
     Descriptor {
-        print: shown_bytes,
+        print: |value| value.map(units::show_bytes),
         ..optional(decides, |axis, text| {
             size::<LOW, HIGH>(axis, text).map(Some)
         })
@@ -140,7 +145,7 @@ pub(super) fn count<const LOW: u32, const HIGH: u32>(
     axis: &'static str,
     text: &str,
 ) -> Result<u32, AxisError> {
-    bounded(axis, text, units::parse_count(text)?, LOW, HIGH)
+    bounded::<LOW, HIGH>(axis, text, units::parse_count(text)?)
 }
 
 /// Reads a size within bounds, bytes.
@@ -148,24 +153,22 @@ pub(super) fn size<const LOW: u32, const HIGH: u32>(
     axis: &'static str,
     text: &str,
 ) -> Result<u32, AxisError> {
-    bounded(axis, text, units::parse_bytes(text)?, LOW, HIGH)
+    bounded::<LOW, HIGH>(axis, text, units::parse_bytes(text)?)
 }
 
-/// The descriptor of an axis that is still a type.
-pub(super) const fn described<D: super::axis::Descriptor>() -> Descriptor<D::Value> {
-    Descriptor {
-        name: D::NAME,
-        summary: D::SUMMARY,
-        values: D::VALUES,
-        other: D::OTHER,
-        decides: D::DECIDES,
-        of_path: D::OF_PATH,
-        of_devices: D::OF_DEVICES,
-        counts: D::COUNTS,
-        fits: D::fits,
-        absent: || D::ABSENT,
-        default: D::default,
-        parse: |_, text| D::parse(text),
-        print: D::print,
+fn bounded<const LOW: u32, const HIGH: u32>(
+    axis: &'static str,
+    text: &str,
+    value: u32,
+) -> Result<u32, AxisError> {
+    if (LOW..=HIGH).contains(&value) {
+        Ok(value)
+    } else {
+        Err(AxisError::Bounds {
+            axis,
+            text: text.to_owned(),
+            low: LOW,
+            high: HIGH,
+        })
     }
 }

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, Descriptor, choice, shown, shown_as};
+use super::axis::{Decides, shown_as};
+use super::descriptor::{Descriptor, word};
 
 /// On or off.
 #[derive(
@@ -27,7 +28,7 @@ impl Switch {
     }
 }
 
-pub(super) const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
+const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
 /// One offload flag, as the axes name them.
 #[derive(
@@ -66,50 +67,36 @@ impl OffloadFlag {
 shown_as!(Switch: SWITCHES);
 
 /// An axis that sets offloads of every device. The lab sets and reads them back together (`lab/offloads.rs`).
-macro_rules! offload_axis {
-    ($axis:ident, $name:literal, $summary:literal, $other:literal) => {
-        #[doc = $summary]
-        pub(super) struct $axis;
-
-        impl Descriptor for $axis {
-            type Value = Option<Switch>;
-            const NAME: &'static str = $name;
-            const SUMMARY: &'static str = $summary;
-            const VALUES: &'static str = "on, off (default: as the kernel makes the device)";
-            const OTHER: &'static str = $other;
-            const ABSENT: Self::Value = None;
-            const DECIDES: Decides = Decides::Lab;
-            const OF_DEVICES: bool = true;
-
-            fn parse(text: &str) -> Result<Self::Value, AxisError> {
-                Ok(Some(choice(Self::NAME, text, &SWITCHES)?))
-            }
-
-            fn print(value: &Self::Value) -> Option<String> {
-                shown(value)
-            }
-        }
-    };
+const fn of_devices(
+    name: &'static str,
+    summary: &'static str,
+    other: &'static str,
+) -> Descriptor<Option<Switch>> {
+    Descriptor {
+        name,
+        summary,
+        values: "on, off (default: as the kernel makes the device)",
+        other,
+        of_devices: true,
+        ..word(Decides::Lab)
+    }
 }
 
-offload_axis!(
-    AllOffloads,
+pub(super) const ALL_OFFLOADS: Descriptor<Option<Switch>> = of_devices(
     "offload",
     "all offload flags below that a device lets one change",
-    "off"
+    "off",
 );
-offload_axis!(Tso, "tso", "TCP segmentation offload on every device", "on");
-offload_axis!(
-    Gso,
-    "gso",
-    "generic segmentation offload on every device",
-    "off"
-);
-offload_axis!(Gro, "gro", "generic receive offload on every device", "on");
-offload_axis!(Lro, "lro", "large receive offload on every device", "off");
-offload_axis!(
-    TxChecksum,
+pub(super) const TSO: Descriptor<Option<Switch>> =
+    of_devices("tso", "TCP segmentation offload on every device", "on");
+pub(super) const GSO: Descriptor<Option<Switch>> =
+    of_devices("gso", "generic segmentation offload on every device", "off");
+pub(super) const GRO: Descriptor<Option<Switch>> =
+    of_devices("gro", "generic receive offload on every device", "on");
+pub(super) const LRO: Descriptor<Option<Switch>> =
+    of_devices("lro", "large receive offload on every device", "off");
+pub(super) const TX_CHECKSUM: Descriptor<Option<Switch>> = of_devices(
     "tx_checksum",
     "transmit checksum offload on every device",
-    "on"
+    "on",
 );

@@ -7,7 +7,6 @@ use super::api::Api;
 use super::axis::Decides;
 use super::chain::{Routed, Segments};
 use super::cpus::{Cpus, Placement, Scheduler};
-use super::descriptor::described;
 use super::device_offload::DeviceOffloads;
 use super::flows::Containers;
 use super::guest::Attach;
@@ -269,22 +268,22 @@ axes! {
     hook: Option<Hook> = hook::HOOK_AXIS,
     /// All offload flags that can be changed, at once; absent leaves the kernel's defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    offload: Option<Switch> = described::<offloads::AllOffloads>(),
+    offload: Option<Switch> = offloads::ALL_OFFLOADS,
     /// TCP segmentation offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tso: Option<Switch> = described::<offloads::Tso>(),
+    tso: Option<Switch> = offloads::TSO,
     /// Generic segmentation offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gso: Option<Switch> = described::<offloads::Gso>(),
+    gso: Option<Switch> = offloads::GSO,
     /// Generic receive offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    gro: Option<Switch> = described::<offloads::Gro>(),
+    gro: Option<Switch> = offloads::GRO,
     /// Large receive offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    lro: Option<Switch> = described::<offloads::Lro>(),
+    lro: Option<Switch> = offloads::LRO,
     /// Transmit checksum offload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tx_checksum: Option<Switch> = described::<offloads::TxChecksum>(),
+    tx_checksum: Option<Switch> = offloads::TX_CHECKSUM,
     /// Offload flags of single devices, as `gro@br0=off+tso@hub/up0=on`; absent is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     device_offload: Option<DeviceOffloads> = device_offload::DEVICE_OFFLOAD_AXIS,
