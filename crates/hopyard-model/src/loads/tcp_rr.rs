@@ -9,7 +9,7 @@ use crate::quantity::{
     TRANSACTIONS,
 };
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "tcp_rr",
     summary: "request/response over a standing TCP connection",
     protocol: Protocol::Tcp,

@@ -8,7 +8,7 @@ use crate::quantity::{
     ZERO_COPY_COPIED,
 };
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "tcp_stream",
     summary: "bulk TCP, client to server",
     protocol: Protocol::Tcp,

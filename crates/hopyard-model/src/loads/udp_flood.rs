@@ -8,7 +8,7 @@ use crate::quantity::{
     RECEIVER_BUSY, RECEIVER_DROPPED, REORDERED, RUN_LENGTH,
 };
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "udp_flood",
     summary: "best-effort senders side by side: loss, jitter and bursts by flow",
     protocol: Protocol::Udp,

@@ -1,18 +1,11 @@
 //! Datagrams, many for each call (`UDP_SEGMENT`, `UDP_GRO`; `load/loops/segments.rs`).
 
-use super::{
-    End, Layout, Load, LoopKind, Netperf, Pace, Packets, Passing, Protocol, Saying, Shape, Shown,
-    TURN, Unit,
-};
-use crate::quantity::{
-    BUSY_CORES, BYTES_PER_SKB, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_BYTE, CPU_PER_PACKET, GOODPUT,
-    LOST, PACKETS, ZERO_COPY_COPIED,
-};
+use super::{End, Load, LoopKind, Pace, Packets, Shape, Shown, udp_stream};
+use crate::quantity::BYTES_PER_SKB;
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "udp_gso",
     summary: "datagrams, many per call (UDP_SEGMENT), joined on arrival (UDP_GRO)",
-    protocol: Protocol::Udp,
     shape: Shape::Stream {
         sender: End::Client,
         // As udp_stream, so that the two can be compared.
@@ -21,25 +14,13 @@ pub(super) static LOAD: Load = Load {
         pace: Pace::Never,
         numbered: false,
     },
-    unit: Unit::Packet,
-    turn: Some(TURN),
-    passing: Passing::Datagrams,
     fits,
-    timed: None,
-    main_figure: GOODPUT,
-    repeated: &[PACKETS, CPU_PER_BYTE],
     shown: Shown {
-        saying: Saying::RATE,
-        beside: &[PACKETS, LOST],
-        columns: &[BUSY_CORES, BYTES_PER_SKB, ZERO_COPY_COPIED],
         grids: &[BYTES_PER_SKB],
-        curves: &[GOODPUT, CLIENT_CPU, CPU_PER_PACKET, CLIENT_SWITCHES],
-    },
-    netperf: Netperf {
-        test: "UDP UNIDIRECTIONAL SEND TEST",
-        layout: Layout::Datagrams,
+        ..udp_stream::LOAD.shown
     },
     loops: LoopKind::Segments,
+    ..udp_stream::LOAD
 };
 
 /// The kernel does not fragment what it cuts, so a datagram with its headers must fit the MTU.

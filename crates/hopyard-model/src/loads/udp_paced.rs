@@ -9,7 +9,7 @@ use crate::quantity::{
     RUN_LENGTH,
 };
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "udp_paced",
     summary: "datagrams at given instants (open loop): one-way latency and jitter",
     protocol: Protocol::Udp,

@@ -1,32 +1,15 @@
 //! Transactions over UDP: netperf's UDP_RR.
 
-use super::{
-    Connection, Layout, Load, LoopKind, Netperf, Passing, Protocol, SHORT_TURN, Saying, Shape,
-    Shown, Unit,
-};
+use super::{Layout, Load, Netperf, Protocol, Shown, tcp_rr};
 use crate::quantity::{
-    BUSY_CORES, CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_TRANSACTION, FIRST_EXCHANGE_MAX,
-    FIRST_EXCHANGE_P50, LATENCY_P50, LATENCY_P99, TRANSACTIONS,
+    BUSY_CORES, FIRST_EXCHANGE_MAX, FIRST_EXCHANGE_P50, LATENCY_P50, LATENCY_P99,
 };
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "udp_rr",
     summary: "request/response over UDP",
     protocol: Protocol::Udp,
-    shape: Shape::Transactions(Connection::Standing),
-    unit: Unit::Transaction,
-    turn: Some(SHORT_TURN),
-    passing: Passing::Exchanges {
-        least: 1.0,
-        most_beside_data: 2.0,
-    },
-    fits: |_| Ok(()),
-    timed: Some("transactions"),
-    main_figure: TRANSACTIONS,
-    repeated: &[],
     shown: Shown {
-        saying: Saying::TRANSACTIONS,
-        beside: &[],
         columns: &[
             LATENCY_P50,
             LATENCY_P99,
@@ -35,17 +18,11 @@ pub(super) static LOAD: Load = Load {
             BUSY_CORES,
         ],
         grids: &[FIRST_EXCHANGE_P50],
-        curves: &[
-            TRANSACTIONS,
-            CLIENT_CPU,
-            CPU_PER_TRANSACTION,
-            LATENCY_P99,
-            CLIENT_SWITCHES,
-        ],
+        ..tcp_rr::LOAD.shown
     },
     netperf: Netperf {
         test: "UDP REQUEST/RESPONSE TEST",
         layout: Layout::Transactions { gap: "   " },
     },
-    loops: LoopKind::Transactions,
+    ..tcp_rr::LOAD
 };

@@ -8,7 +8,7 @@ use crate::quantity::{
     LOST, PACKETS, ZERO_COPY_COPIED,
 };
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "udp_stream",
     summary: "datagrams, client to server, as fast as the client can",
     protocol: Protocol::Udp,

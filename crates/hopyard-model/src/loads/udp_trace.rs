@@ -1,18 +1,15 @@
 //! Numbered datagrams of a trace (docs/datagrams.md).
 
-use super::{
-    End, Layout, Load, LoopKind, Netperf, Pace, Passing, Protocol, Saying, Shape, Shown, Unit,
-};
+use super::{End, Load, Pace, Saying, Shape, Shown, udp_paced};
 use crate::quantity::{
     CLIENT_CPU, CLIENT_SWITCHES, CPU_PER_PACKET, GAP_SD, GOODPUT, LATENCY_MAX, LATENCY_P50,
     LATENCY_P99, LATENCY_P999, LOST, PACKETS, PDV, PDV_P99, RECEIVER_BUSY, RECEIVER_DROPPED,
     REORDERED, SENDER_LATE,
 };
 
-pub(super) static LOAD: Load = Load {
+pub(super) const LOAD: Load = Load {
     name: "udp_trace",
     summary: "datagrams with the sizes and at the instants of a trace (open loop)",
-    protocol: Protocol::Udp,
     shape: Shape::Stream {
         sender: End::Client,
         // Each has its own.
@@ -20,14 +17,8 @@ pub(super) static LOAD: Load = Load {
         pace: Pace::Trace,
         numbered: true,
     },
-    unit: Unit::Packet,
-    turn: None,
-    passing: Passing::Datagrams,
-    fits: |_| Ok(()),
-    timed: Some("datagrams"),
     // A window may have too few datagrams for a p99.
     main_figure: LATENCY_P50,
-    repeated: &[],
     shown: Shown {
         saying: Saying::LATENCY_P50,
         beside: &[
@@ -49,9 +40,5 @@ pub(super) static LOAD: Load = Load {
             CLIENT_SWITCHES,
         ],
     },
-    netperf: Netperf {
-        test: "UDP UNIDIRECTIONAL SEND TEST",
-        layout: Layout::Datagrams,
-    },
-    loops: LoopKind::Numbered,
+    ..udp_paced::LOAD
 };
