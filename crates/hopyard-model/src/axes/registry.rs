@@ -80,6 +80,23 @@ impl Axis {
     }
 }
 
+/// The value of an axis in a cell. One that is absent has no key in JSON.
+trait Value {
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+impl<T> Value for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl Value for u32 {}
+impl Value for Placement {}
+impl Value for Family {}
+
 /// Makes of each `key: type = descriptor` a field of [`Axes`], its default, and an entry of [`AXES`]. The key is that
 /// of JSON and of CSV.
 macro_rules! axes {
@@ -88,7 +105,11 @@ macro_rules! axes {
         #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct Axes {
-            $($(#[$attribute])* pub $key: $value,)+
+            $(
+                $(#[$attribute])*
+                #[serde(skip_serializing_if = "Value::is_absent")]
+                pub $key: $value,
+            )+
         }
 
         impl Default for Axes {
@@ -132,178 +153,119 @@ axes! {
     /// Number of parallel connections or datagram flows.
     flows: u32 = flows::FLOWS,
     /// What sends the flows; absent is one process for all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     containers: Option<Containers> = flows::CONTAINERS_AXIS,
     /// Bytes passed to the kernel per call (streams).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     message_size_bytes: Option<u32> = messages::MESSAGE_SIZE,
     /// Bytes of a request (request/response).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     request_size_bytes: Option<u32> = messages::REQUEST_SIZE,
     /// Bytes of a response (request/response).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     response_size_bytes: Option<u32> = messages::RESPONSE_SIZE,
     /// Requests of a flow in flight (request/response over standing flows); absent is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     outstanding: Option<u32> = outstanding::OUTSTANDING,
     /// By which calls both ends send and receive; absent is calls that wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     api: Option<Api> = api::API_AXIS,
     /// Does the sender of a stream send from its memory, without a copy? Absent is no.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     zerocopy: Option<Switch> = zero_copy::ZERO_COPY,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     socket_buffer_bytes: Option<u32> = sockets::SOCKET_BUFFER,
     /// `SO_SNDBUF` alone asked for; absent is as the other.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     send_buffer_bytes: Option<u32> = sockets::SEND_BUFFER,
     /// TCP congestion control.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     congestion: Option<String> = sockets::CONGESTION,
     /// Whether connections use Multipath TCP; absent is off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     mptcp: Option<Switch> = mptcp::MPTCP,
     /// Where the two ends run.
     placement: Placement = cpus::PLACEMENT_AXIS,
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     client_cpus: Option<Cpus> = cpus::CLIENT_CPUS,
     /// How the client's flows are scheduled; absent is as everything else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     scheduler: Option<Scheduler> = cpus::SCHEDULER_AXIS,
     /// IP version.
     family: Family = ip::FAMILY_AXIS,
     /// MTU of every device of the path, bytes.
     mtu_bytes: u32 = ip::MTU,
     /// Rate of the wire (peer `far`).
-    #[serde(
-        default,
-        deserialize_with = "rates::there",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "rates::there")]
     rate_bps: Option<Rate> = rates::WIRE_RATE,
     /// How long a wire with a rate rests at a time, ns; absent where it holds back each frame by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     wire_pause_ns: Option<Pause> = pauses::OF_THE_WIRE,
     /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
     /// fast as it can.
-    #[serde(
-        default,
-        deserialize_with = "rates::there",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "rates::there")]
     pace_bps: Option<Rate> = rates::PACE,
     /// How long a paced sender rests at a time, ns; absent is a sleep for each message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pace_pause_ns: Option<Pause> = pauses::OF_THE_SENDER,
     /// Connections that `tcp_conns` opens per second, all flows together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     connections_per_s: Option<u32> = connection_rate::CONNECTION_RATE,
     /// Distribution of the times between messages of `udp_paced`, or connections of `tcp_conns`; absent is constant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     distribution: Option<Distribution> = rates::DISTRIBUTION_AXIS,
     /// The datagrams that `udp_trace` sends, with their times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<Trace> = trace::TRACE_AXIS,
     /// What rate is searched for, instead of a pace that is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     search: Option<SearchFor> = rates::SEARCH,
     /// When the flows begin; absent is all at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     start: Option<Start> = flows::START,
     /// Devices attached to the hub's switch, idle ones included; absent is those in use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     ports: Option<u32> = hub::PORTS,
     /// Rules that match nothing, in the hub's forward hook; absent is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     rules: Option<u32> = hub::RULES,
     /// Packet filter rules of the user in the hub; absent is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     ruleset: Option<Ruleset> = ruleset::RULESET_AXIS,
     /// Services that the hub translates; absent is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     services: Option<u32> = services::SERVICES,
     /// Connections that the hub tracks before the traffic begins; absent is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     conntrack: Option<u32> = services::CONNTRACK,
     /// Forwarding containers in a row; absent is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     chain: Option<u32> = chain::CHAIN,
     /// What connects two neighbours of a chain; absent is a veth pair.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     segments: Option<Segments> = chain::SEGMENTS_AXIS,
     /// Which senders' traffic passes a routing container; absent is that of all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     routed: Option<Routed> = chain::ROUTED_AXIS,
     /// CPUs of a guest; absent is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     guest_cpus: Option<u32> = guest::GUEST_CPUS,
     /// Memory of a guest, bytes; absent is 512 MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     guest_memory_bytes: Option<u32> = guest::GUEST_MEMORY,
     /// What a guest's card is attached to; absent is a bridge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     attach: Option<Attach> = guest::ATTACH_AXIS,
     /// Does vhost-net carry the frames of a guest's card? Absent is yes where the device is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     vhost: Option<Switch> = guest::VHOST,
     /// Queues of each multi-queue device; absent leaves the path's own number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     queues: Option<u32> = taps::QUEUES,
     /// Threads of the tap switch that serve them; absent is one for each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     queue_threads: Option<u32> = taps::QUEUE_THREADS,
     /// What chooses among them; absent leaves the path's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     steering: Option<Steering> = taps::STEERING_AXIS,
     /// Frames that each queue of a multi-queue tap holds; absent leaves the tap switch's own number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     queue_length: Option<u32> = taps::QUEUE_LENGTH,
     /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     join: Option<Join> = taps::JOIN_AXIS,
     /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or without tcx.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     hook: Option<Hook> = hook::HOOK_AXIS,
     /// All offload flags that can be changed, at once; absent leaves the kernel's defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     offload: Option<Switch> = offloads::ALL_OFFLOADS,
     /// TCP segmentation offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     tso: Option<Switch> = offloads::TSO,
     /// Generic segmentation offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     gso: Option<Switch> = offloads::GSO,
     /// Generic receive offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     gro: Option<Switch> = offloads::GRO,
     /// Large receive offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     lro: Option<Switch> = offloads::LRO,
     /// Transmit checksum offload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     tx_checksum: Option<Switch> = offloads::TX_CHECKSUM,
     /// Offload flags of single devices, as `gro@br0=off+tso@hub/up0=on`; absent is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     device_offload: Option<DeviceOffloads> = device_offload::DEVICE_OFFLOAD_AXIS,
     /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     gso_max_bytes: Option<u32> = gso_max::GSO_MAX,
     /// Who polls every device that has NAPI; absent is a softirq.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     napi: Option<Napi> = napi::NAPI_AXIS,
     /// Receive packet steering on every device; absent is off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     rps: Option<Switch> = rps::RPS,
     /// Receive flow steering on every device; absent is off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     rfs: Option<Switch> = rfs::RFS,
     /// Transmit packet steering on every device with several transmit queues; absent is off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     xps: Option<Switch> = xps::XPS,
     /// Which of two settings of this host, where a run compares two.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     setting: Option<Setting> = setting::SETTING_AXIS,
 }
 
