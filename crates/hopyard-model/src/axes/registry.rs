@@ -22,8 +22,8 @@ use super::taps::{Join, Steering};
 use super::trace::Trace;
 use super::{
     api, chain, connection_rate, cpus, device_offload, flows, gso_max, guest, hook, hub, ip,
-    messages, mptcp, napi, offloads, outstanding, pauses, rates, rfs, rps, ruleset, services,
-    setting, sockets, taps, trace, xps, zero_copy,
+    messages, napi, offloads, outstanding, pauses, rates, ruleset, services, setting, sockets,
+    steering, taps, trace,
 };
 use crate::names::AxisError;
 use crate::{LoadKind, Peer, SearchFor, Start, UnknownName};
@@ -165,7 +165,7 @@ axes! {
     /// By which calls both ends send and receive; absent is calls that wait.
     api: Option<Api> = api::API_AXIS,
     /// Does the sender of a stream send from its memory, without a copy? Absent is no.
-    zerocopy: Option<Switch> = zero_copy::ZERO_COPY,
+    zerocopy: Option<Switch> = sockets::ZERO_COPY,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
     socket_buffer_bytes: Option<u32> = sockets::SOCKET_BUFFER,
     /// `SO_SNDBUF` alone asked for; absent is as the other.
@@ -173,7 +173,7 @@ axes! {
     /// TCP congestion control.
     congestion: Option<String> = sockets::CONGESTION,
     /// Whether connections use Multipath TCP; absent is off.
-    mptcp: Option<Switch> = mptcp::MPTCP,
+    mptcp: Option<Switch> = sockets::MPTCP,
     /// Where the two ends run.
     placement: Placement = cpus::PLACEMENT_AXIS,
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
@@ -260,11 +260,11 @@ axes! {
     /// Who polls every device that has NAPI; absent is a softirq.
     napi: Option<Napi> = napi::NAPI_AXIS,
     /// Receive packet steering on every device; absent is off.
-    rps: Option<Switch> = rps::RPS,
+    rps: Option<Switch> = steering::RPS,
     /// Receive flow steering on every device; absent is off.
-    rfs: Option<Switch> = rfs::RFS,
+    rfs: Option<Switch> = steering::RFS,
     /// Transmit packet steering on every device with several transmit queues; absent is off.
-    xps: Option<Switch> = xps::XPS,
+    xps: Option<Switch> = steering::XPS,
     /// Which of two settings of this host, where a run compares two.
     setting: Option<Setting> = setting::SETTING_AXIS,
 }

@@ -1,7 +1,8 @@
 //! Options of the data sockets.
 
 use super::axis::Decides;
-use super::descriptor::{Descriptor, bytes, optional};
+use super::descriptor::{Descriptor, bytes, optional, word};
+use crate::Switch;
 
 pub(super) const SOCKET_BUFFER: Descriptor<Option<u32>> = Descriptor {
     name: "socket_buffer",
@@ -30,4 +31,25 @@ pub(super) const CONGESTION: Descriptor<Option<String>> = Descriptor {
     default: || Some("cubic".to_owned()),
     fits: |load, _| load.is_tcp(),
     ..optional(Decides::Traffic, |_, text| Ok(Some(text.to_owned())))
+};
+
+/// Multipath TCP (RFC 8684).
+pub(super) const MPTCP: Descriptor<Option<Switch>> = Descriptor {
+    name: "mptcp",
+    summary: "connections of Multipath TCP, with one subflow each: what its headers and locks cost",
+    values: "on, off (default off)",
+    other: "on",
+    of_devices: true,
+    fits: |load, _| load.is_tcp(),
+    ..word(Decides::Traffic)
+};
+
+/// Does the sender of a stream ask the kernel to send from its memory?
+pub(super) const ZERO_COPY: Descriptor<Option<Switch>> = Descriptor {
+    name: "zerocopy",
+    summary: "the sender of a stream asks the kernel to send from its memory (MSG_ZEROCOPY; SEND_ZC with api=uring)",
+    values: "on, off (default off)",
+    other: "on",
+    fits: |load, _| load.sends_without_copies(),
+    ..word(Decides::Traffic)
 };
