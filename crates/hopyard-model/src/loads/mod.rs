@@ -129,64 +129,48 @@ impl LoadKind {
         )
     }
 
+    /// How the rate of its sender can be set; `None` of transactions.
+    fn pace(self) -> Option<Pace> {
+        match self.info().shape {
+            Shape::Stream { pace, .. } => Some(pace),
+            Shape::Transactions(_) => None,
+        }
+    }
+
     /// Default size of a stream's message, bytes.
     #[must_use]
     pub(crate) fn default_message_size(self) -> Option<u32> {
         match self.info().shape {
-            Shape::Stream {
-                pace: Pace::Trace, ..
-            }
-            | Shape::Transactions(_) => None,
-            Shape::Stream { message_bytes, .. } => Some(message_bytes),
+            Shape::Stream { message_bytes, .. } if !self.replays() => Some(message_bytes),
+            Shape::Stream { .. } | Shape::Transactions(_) => None,
         }
     }
 
     /// Whether its sender takes a pace.
     #[must_use]
     pub(crate) fn takes_pace(self) -> bool {
-        matches!(
-            self.info().shape,
-            Shape::Stream {
-                pace: Pace::Optional | Pace::OpenLoop { .. },
-                ..
-            }
-        )
+        matches!(self.pace(), Some(Pace::Optional | Pace::OpenLoop { .. }))
     }
 
     /// Default pace of an open loop, bit/s of payload.
     #[must_use]
     pub(crate) fn default_pace_bps(self) -> Option<u64> {
-        match self.info().shape {
-            Shape::Stream {
-                pace: Pace::OpenLoop { default_bps },
-                ..
-            } => Some(default_bps),
-            Shape::Stream { .. } | Shape::Transactions(_) => None,
+        match self.pace() {
+            Some(Pace::OpenLoop { default_bps }) => Some(default_bps),
+            _ => None,
         }
     }
 
     /// Whether its sender keeps its pace whether or not the last message arrived.
     #[must_use]
     pub fn is_open_loop(self) -> bool {
-        matches!(
-            self.info().shape,
-            Shape::Stream {
-                pace: Pace::OpenLoop { .. } | Pace::Trace,
-                ..
-            }
-        )
+        matches!(self.pace(), Some(Pace::OpenLoop { .. } | Pace::Trace))
     }
 
     /// Does its sender replay a trace?
     #[must_use]
     pub fn replays(self) -> bool {
-        matches!(
-            self.info().shape,
-            Shape::Stream {
-                pace: Pace::Trace,
-                ..
-            }
-        )
+        self.pace() == Some(Pace::Trace)
     }
 
     /// Whether its traffic can pause, so that its cells can take turns.
