@@ -133,6 +133,12 @@ impl Builder {
         &self.devices
     }
 
+    /// Every device made in a namespace that the lab can act in, with its handle.
+    pub(super) fn devices_in_reach(&self) -> impl Iterator<Item = (&'static str, &str, &Handle)> {
+        let devices = self.devices.iter();
+        devices.filter_map(|(role, device)| Some((*role, device.as_str(), self.handle(role)?)))
+    }
+
     /// What the cells ask for.
     pub(crate) fn axes(&self) -> &Axes {
         &self.axes
@@ -285,10 +291,8 @@ impl Builder {
 
     /// Has the kernel act now on the devices' coming up, rather than within the window.
     pub(super) fn settle(&self) -> Result<()> {
-        for (role, device) in &self.devices {
-            if let Some(handle) = self.handle(role) {
-                handle.settle(device)?;
-            }
+        for (_, device, handle) in self.devices_in_reach() {
+            handle.settle(device)?;
         }
         Ok(())
     }

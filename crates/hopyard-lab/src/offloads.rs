@@ -26,10 +26,7 @@ pub(super) fn apply(
             handle.set_offload(&fixed.device, kernel_name(fixed.flag), false)?;
         }
     }
-    for (role, device) in builder.devices() {
-        let Some(handle) = builder.handle(role) else {
-            continue;
-        };
+    for (role, device, handle) in builder.devices_in_reach() {
         for flag in OffloadFlag::ALL {
             let Some((wanted, is_named)) = axes.offload_of(role, device, flag) else {
                 continue;
@@ -54,10 +51,7 @@ pub(super) fn apply(
     // Only now: a bridge's own flags follow those of its ports.
     let mut states = Vec::new();
     let mut told = HashSet::new();
-    for (role, device) in builder.devices() {
-        let Some(handle) = builder.handle(role) else {
-            continue;
-        };
+    for (role, device, handle) in builder.devices_in_reach() {
         let active = handle.offloads(device)?;
         let of_device = OffloadFlag::ALL.map(|flag| {
             let by_device = match active.get(kernel_name(flag)) {
@@ -70,8 +64,8 @@ pub(super) fn apply(
             let (state, fixed) = by_device;
             let fixed = fixed || is_fixed(builder, role, device, flag);
             OffloadState {
-                namespace: (*role).to_owned(),
-                device: device.clone(),
+                namespace: role.to_owned(),
+                device: device.to_owned(),
                 flag,
                 state: state.to_owned(),
                 fixed,

@@ -22,10 +22,7 @@ impl OnLab for GsoMax {
         let wanted = show_bytes(bytes);
         need_no_guests(lab, AXIS, &wanted, "keeps its own sizes")?;
         let refused = |device: String, why: String| Error::refused(device, AXIS, &wanted, why);
-        for (role, device) in lab.devices() {
-            let Some(handle) = lab.handle(role) else {
-                continue;
-            };
+        for (role, device, handle) in lab.devices_in_reach() {
             let limit = handle.max_sizes(device)?.limit.unwrap_or(LEGACY_MAX);
             if bytes > limit {
                 let why = format!(
@@ -37,10 +34,7 @@ impl OnLab for GsoMax {
         }
         // Only now: what one device is set to may change another, as a bridge's ports do.
         let family = lab.axes().family;
-        for (role, device) in lab.devices() {
-            let Some(handle) = lab.handle(role) else {
-                continue;
-            };
+        for (role, device, handle) in lab.devices_in_reach() {
             if let Some(why) = amiss(handle.max_sizes(device)?, bytes, family) {
                 return Err(refused(format!("{role}/{device}"), why));
             }

@@ -19,10 +19,7 @@ impl OnLab for Threads {
         }
         need_no_guests(lab, AXIS, THREADED, "is polled by the guest")?;
         let (mut threaded, mut idle) = (0, 0);
-        for (role, device) in lab.devices() {
-            let Some(handle) = lab.handle(role) else {
-                continue;
-            };
+        for (role, device, handle) in lab.devices_in_reach() {
             if !handle.set_threaded_napi(device, true)? {
                 continue;
             }

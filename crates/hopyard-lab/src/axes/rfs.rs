@@ -25,10 +25,7 @@ impl OnLab for Rfs {
         need_no_guests(lab, "rfs", "on", "is steered by the guest")?;
         lab.use_flow_table()?;
         let cpus = cpu::online_cpus()?;
-        for (role, device) in lab.devices() {
-            let Some(handle) = lab.handle(role) else {
-                continue;
-            };
+        for (_, device, handle) in lab.devices_in_reach() {
             let queues = handle.receive_steering(device)?.len().max(1);
             let queues = u32::try_from(queues).unwrap_or(u32::MAX);
             let steering = ReceiveSteering {

@@ -19,10 +19,7 @@ impl OnLab for Rps {
             cpus: cpu::online_cpus()?,
             flows: 0,
         };
-        for (role, device) in lab.devices() {
-            let Some(handle) = lab.handle(role) else {
-                continue;
-            };
+        for (role, device, handle) in lab.devices_in_reach() {
             handle.set_receive_steering(device, &steering)?;
             if handle
                 .receive_steering(device)?

@@ -20,10 +20,7 @@ impl OnLab for Xps {
         need_no_guests(lab, AXIS, ON, "is steered by the guest")?;
         let cpus = cpu::online_cpus()?;
         let (mut steered, mut taps) = (0_u32, 0_u32);
-        for (role, device) in lab.devices() {
-            let Some(handle) = lab.handle(role) else {
-                continue;
-            };
+        for (role, device, handle) in lab.devices_in_reach() {
             let queues = handle.transmit_steering(device)?.len();
             if queues < 2 {
                 continue;
