@@ -16,16 +16,11 @@ const BRIDGE_DEVICE: &str = "br0";
 pub(super) static BRIDGE_NAT: Path = Path {
     name: "bridge-nat",
     summary: "a Linux bridge in the hub, then IP forwarding and masquerade there (nftables)",
-    peers: &[Peer::Local, Peer::Far],
     needs: &[Need::VETH, Need::BRIDGE, Need::FILTER, NAT, CONNTRACK],
     axes: &["containers", "rules", "conntrack"],
-    filter_sees: &Peer::ALL,
-    mtu_owner: "each pair; the host asks for smaller packets or cuts them",
     learns: true,
-    // The host is the router.
-    host_access: Some(true),
     by_name_only: true,
-    ..Path::new(build)
+    ..Path::routed(build)
 };
 
 fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {

@@ -111,6 +111,19 @@ impl Path {
         }
     }
 
+    /// A path whose hub is a router between pairs of devices.
+    pub(super) const fn routed(build: Build) -> Self {
+        Self {
+            peers: &[Peer::Local, Peer::Far],
+            axes: &["containers", "rules"],
+            filter_sees: &Peer::ALL,
+            mtu_owner: "each pair; the host asks for smaller packets or cuts them",
+            // The host is the router.
+            host_access: Some(true),
+            ..Self::new(build)
+        }
+    }
+
     /// Can it be asked for with this peer?
     ///
     /// # Errors

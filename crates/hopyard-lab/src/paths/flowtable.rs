@@ -10,7 +10,6 @@ use crate::{Builder, Result, Topology, role};
 pub(super) static FLOWTABLE: Path = Path {
     name: "flowtable",
     summary: "veth-route with a software flow table (nftables), which forwards established connections",
-    peers: &[Peer::Local, Peer::Far],
     needs: &[
         Need::VETH,
         Need::FILTER,
@@ -25,10 +24,8 @@ pub(super) static FLOWTABLE: Path = Path {
     rules_instead: |_| "the host, first packets of connections alone",
     mtu_owner: "each pair; longer packets leave the flow table",
     learns: true,
-    // The host is the router.
-    host_access: Some(true),
     by_name_only: true,
-    ..Path::new(build)
+    ..Path::routed(build)
 };
 
 fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {

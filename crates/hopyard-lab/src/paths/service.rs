@@ -36,14 +36,9 @@ pub(super) static SERVICE_IPTABLES: Path = Path {
 /// What both have in common.
 const fn path(build: Build) -> Path {
     Path {
-        peers: &[Peer::Local, Peer::Far],
         axes: &["containers", "rules", "conntrack", "services"],
-        filter_sees: &Peer::ALL,
-        mtu_owner: "each pair; the host asks for smaller packets or cuts them",
-        // The host is the router.
-        host_access: Some(true),
         by_name_only: true,
-        ..Path::new(build)
+        ..Path::routed(build)
     }
 }
 

@@ -14,16 +14,10 @@ const TABLE: u32 = 100;
 pub(super) static VRF: Path = Path {
     name: "vrf",
     summary: "veth-route within a routing domain of the hub (VRF), which has a table of its own",
-    peers: &[Peer::Local, Peer::Far],
     needs: &[Need::VETH, Need::VRF],
-    axes: &["containers", "rules"],
-    filter_sees: &Peer::ALL,
-    mtu_owner: "each pair; the host asks for smaller packets or cuts them",
     learns: true,
-    // The host is the router, and needs an address within the domain alone.
-    host_access: Some(true),
     crosses_cable: true,
-    ..Path::new(build)
+    ..Path::routed(build)
 };
 
 fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
