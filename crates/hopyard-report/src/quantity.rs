@@ -53,63 +53,32 @@ impl Scale {
     }
 }
 
-const fn scales<const N: usize>(pairs: [(f64, &'static str); N]) -> [Scale; N] {
-    let mut list = [Scale {
-        size: 1.0,
-        unit: "",
-    }; N];
-    let mut i = 0;
-    while i < N {
-        list[i] = Scale {
-            size: pairs[i].0,
-            unit: pairs[i].1,
-        };
-        i += 1;
-    }
-    list
-}
-
-// Largest first; the first one that the greatest value reaches is used, else the last.
-static BITS: [Scale; 4] = scales([
-    (1e9, "Gbit/s"),
-    (1e6, "Mbit/s"),
-    (1e3, "kbit/s"),
-    (1.0, "bit/s"),
-]);
-static TIMES: [Scale; 4] = scales([(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]);
-static EVENTS: [Scale; 3] = scales([(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]);
-static PER_CORE: [Scale; 1] = scales([(1e9, "Gbit/s/core")]);
-static PER_GHZ: [Scale; 1] = scales([(1e9, "Gbit/s/GHz")]);
-static PER_PERCENT: [Scale; 1] = scales([(1e6, "Mbit/s/%")]);
-static PER_TRANSACTION: [Scale; 1] = scales([(1e3, "µs/transaction")]);
-static PER_PACKET: [Scale; 1] = scales([(1.0, "ns/packet")]);
-static PER_BYTE: [Scale; 1] = scales([(1.0, "ns/byte")]);
-static SHARE: [Scale; 1] = scales([(0.01, "%")]);
-static CORES: [Scale; 1] = scales([(1.0, "cores")]);
-static SKB: [Scale; 1] = scales([(1.0, "bytes/skb")]);
-static WINDOW: [Scale; 1] = scales([(1.0, "per window")]);
-static RUN: [Scale; 1] = scales([(1.0, "packets")]);
-static PLAIN: [Scale; 1] = scales([(1.0, "")]);
-
-fn family(name: &str) -> &'static [Scale] {
+/// The units of a quantity, largest first, with the base units that each has. The first one that the greatest value reaches is used,
+/// else the last.
+fn family(name: &str) -> &'static [(f64, &'static str)] {
     match name {
         CPU_PER_TRANSACTION | CLIENT_CPU_PER_TRANSACTION | SERVER_CPU_PER_TRANSACTION => {
-            &PER_TRANSACTION
+            &[(1e3, "µs/transaction")]
         }
-        CPU_PER_PACKET | CLIENT_CPU_PER_PACKET | SERVER_CPU_PER_PACKET => &PER_PACKET,
-        CPU_PER_BYTE | CLIENT_CPU_PER_BYTE | SERVER_CPU_PER_BYTE => &PER_BYTE,
-        EFFICIENCY => &PER_CORE,
-        crate::assess::PER_GHZ => &PER_GHZ,
-        NORMALIZED => &PER_PERCENT,
-        BUSY_CORES | CLIENT_BUSY_CORES | SERVER_BUSY_CORES => &CORES,
-        BYTES_PER_SKB => &SKB,
-        RETRANSMITS => &WINDOW,
-        _ if name.ends_with("_packets") => &RUN,
-        _ if name.ends_with("_bps") => &BITS,
-        _ if name.ends_with("_per_s") => &EVENTS,
-        _ if name.ends_with("_ns") => &TIMES,
-        _ if name.ends_with("_ratio") => &SHARE,
-        _ => &PLAIN,
+        CPU_PER_PACKET | CLIENT_CPU_PER_PACKET | SERVER_CPU_PER_PACKET => &[(1.0, "ns/packet")],
+        CPU_PER_BYTE | CLIENT_CPU_PER_BYTE | SERVER_CPU_PER_BYTE => &[(1.0, "ns/byte")],
+        EFFICIENCY => &[(1e9, "Gbit/s/core")],
+        crate::assess::PER_GHZ => &[(1e9, "Gbit/s/GHz")],
+        NORMALIZED => &[(1e6, "Mbit/s/%")],
+        BUSY_CORES | CLIENT_BUSY_CORES | SERVER_BUSY_CORES => &[(1.0, "cores")],
+        BYTES_PER_SKB => &[(1.0, "bytes/skb")],
+        RETRANSMITS => &[(1.0, "per window")],
+        _ if name.ends_with("_packets") => &[(1.0, "packets")],
+        _ if name.ends_with("_bps") => &[
+            (1e9, "Gbit/s"),
+            (1e6, "Mbit/s"),
+            (1e3, "kbit/s"),
+            (1.0, "bit/s"),
+        ],
+        _ if name.ends_with("_per_s") => &[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")],
+        _ if name.ends_with("_ns") => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
+        _ if name.ends_with("_ratio") => &[(0.01, "%")],
+        _ => &[(1.0, "")],
     }
 }
 
@@ -118,12 +87,9 @@ pub(super) fn scale(name: &str, greatest: f64) -> Scale {
     let family = family(name);
     let reached = family
         .iter()
-        .find(|scale| rounded(greatest.abs()) >= scale.size);
-    let smallest = family.last().copied();
-    reached.copied().or(smallest).unwrap_or(Scale {
-        size: 1.0,
-        unit: "",
-    })
+        .find(|(size, _)| rounded(greatest.abs()) >= *size);
+    let &(size, unit) = reached.or(family.last()).unwrap_or(&(1.0, ""));
+    Scale { size, unit }
 }
 
 /// Several values in one unit: `12.1 and 18.3 Gbit/s`.
