@@ -161,6 +161,16 @@ pub(crate) fn check_name(what: &str, name: &str, pattern: bool) -> Result<()> {
     Ok(())
 }
 
+/// Flags of `TUNSETIFF` for a device of a layer: those that are wanted, and no `tun_pi` before frames.
+pub(crate) fn flags(layer: TunLayer, wanted: &[(bool, u16)]) -> u16 {
+    let layer = match layer {
+        TunLayer::Tap => sys::IFF_TAP,
+        TunLayer::Tun => sys::IFF_TUN,
+    };
+    let wanted = wanted.iter().filter(|(on, _)| *on);
+    wanted.fold(layer | sys::IFF_NO_PI, |flags, (_, flag)| flags | flag)
+}
+
 pub(crate) fn word(layer: TunLayer) -> &'static str {
     match layer {
         TunLayer::Tap => "tap",

@@ -149,7 +149,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// From a failed operation on an open queue.
+    /// From a failed operation on a file of the driver, attached to a device or not.
     pub(crate) fn on_queue(what: impl Into<String>, source: io::Error) -> Self {
         let what = what.into();
         match source.raw_os_error() {
@@ -268,7 +268,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-pub(crate) const NEEDS_ADMIN: &str =
+const NEEDS_ADMIN: &str =
     "it takes CAP_NET_ADMIN, or a persistent device that you own (NewDevice::owner or ::group)";
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use hopyard_net::{Handle, NetNs, TunLayer};
 
 use crate::MAX_QUEUES;
 use crate::device::{self, Device};
-use crate::error::{Error, NEEDS_ADMIN, Result};
+use crate::error::{Error, Result};
 use crate::offload::Offloads;
 use crate::queue::Queue;
 use crate::sys;
@@ -129,18 +129,12 @@ impl NewDevice {
     }
 
     fn flags(&self) -> u16 {
-        let layer = match self.layer {
-            TunLayer::Tap => sys::IFF_TAP,
-            TunLayer::Tun => sys::IFF_TUN,
-        };
-        [
+        let wanted = [
             (self.queues != Queues::Single, sys::IFF_MULTI_QUEUE),
             (self.vnet_header.is_some(), sys::IFF_VNET_HDR),
             (self.no_carrier, sys::IFF_NO_CARRIER),
-        ]
-        .iter()
-        .filter(|(on, _)| *on)
-        .fold(layer | sys::IFF_NO_PI, |flags, (_, flag)| flags | flag)
+        ];
+        device::flags(self.layer, &wanted)
     }
 
     fn set_up(&self, what: &str, queue: &Queue) -> Result<()> {
@@ -160,17 +154,9 @@ impl NewDevice {
     }
 
     fn refused(&self, what: &str, error: std::io::Error) -> Error {
-        let what = what.to_owned();
         match error.raw_os_error() {
-            Some(libc::EBUSY | libc::EEXIST) => self.taken(what),
-            Some(libc::EPERM) => Error::Denied {
-                what,
-                remedy: NEEDS_ADMIN.into(),
-            },
-            _ => Error::Kernel {
-                what,
-                source: error,
-            },
+            Some(libc::EBUSY | libc::EEXIST) => self.taken(what.to_owned()),
+            _ => Error::on_queue(what, error),
         }
     }
 

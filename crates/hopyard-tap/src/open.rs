@@ -2,10 +2,10 @@
 
 use std::fs::File;
 
-use hopyard_net::{Handle, NetNs, TunLayer, TunLink};
+use hopyard_net::{Handle, NetNs, TunLink};
 
-use crate::device::{Device, KEPT, check_name, kind_of, open_driver};
-use crate::error::{Error, NEEDS_ADMIN, Result};
+use crate::device::{self, Device, KEPT, check_name, kind_of, open_driver};
+use crate::error::{Error, Result};
 use crate::queue::Queue;
 use crate::sys::{self, NameFlags};
 use crate::vnet::VnetHeaderSize;
@@ -97,17 +97,11 @@ impl Device {
 
 fn flags_of(link: &TunLink, header: Option<Option<VnetHeaderSize>>) -> u16 {
     let header = header.map_or(link.vnet_header, |size| size.is_some());
-    let layer = match link.layer {
-        TunLayer::Tap => sys::IFF_TAP,
-        TunLayer::Tun => sys::IFF_TUN,
-    };
-    [
+    let wanted = [
         (link.multi_queue, sys::IFF_MULTI_QUEUE),
         (header, sys::IFF_VNET_HDR),
-    ]
-    .iter()
-    .filter(|(on, _)| *on)
-    .fold(layer | sys::IFF_NO_PI, |flags, (_, flag)| flags | flag)
+    ];
+    device::flags(link.layer, &wanted)
 }
 
 /// Attaches a new file to the device with that name and index, in the calling thread's namespace.
@@ -117,16 +111,9 @@ fn attach_file(what: &str, file: &File, name: &str, flags: u16, index: u32) -> R
         match error.raw_os_error() {
             Some(libc::E2BIG) => Error::TooManyQueues { what },
             Some(libc::EBUSY) => Error::InUse { what },
-            Some(libc::EPERM) => Error::Denied {
-                what,
-                remedy: NEEDS_ADMIN.into(),
-            },
             // The device was replaced by one of another kind after it was looked at.
             Some(libc::EINVAL) => Error::Missing { what },
-            _ => Error::Kernel {
-                what,
-                source: error,
-            },
+            _ => Error::on_queue(what, error),
         }
     })?;
     // If the device ended meanwhile, the kernel made a new one, which ends with the file.
