@@ -266,6 +266,11 @@ pub fn show_rate(bps: u64) -> String {
     }
 }
 
+/// Bytes in hexadecimal, two digits each.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A count, or a time in ns, as a floating-point number.
 #[expect(
     clippy::cast_precision_loss,

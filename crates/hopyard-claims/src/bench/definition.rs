@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hopyard_switch::Switch;
+use hopyard_switch::{Mac, Switch};
 
 use super::site::{FAR, Site, guest, mac, reaches, v4};
 use super::untouched::configuration;
@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("../../../../contrib/libvirt/hopyard-guest");
 
 /// What libvirt has of a guest: its device, and the physical one that it maps to.
 fn definition(device: &str, mac: [u8; 6], pdev: &str) -> String {
-    let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
+    let mac = Mac(mac);
     format!(
         "<domain type='qemu'><name>guest</name>\
          <metadata><h:guest xmlns:h='urn:hopyard:guest:1'><h:port pdev='{pdev}'/></h:guest></metadata>\

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::OnLab;
 use crate::bounded;
-use crate::model::{Axes, RulesSample, Ruleset};
+use crate::model::{Axes, RulesSample, Ruleset, short_digest};
 use crate::need::Need;
 use crate::own_chains::OwnChains;
 use crate::{Builder, Error, Result, role};
@@ -141,10 +141,7 @@ fn whole(rules: &Ruleset) -> Result<String> {
 }
 
 fn digest(text: &str) -> String {
-    let hash = Sha256::digest(text);
-    let mut digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.truncate(Ruleset::DIGEST);
-    digits
+    short_digest(&Sha256::digest(text))
 }
 
 /// A file as whoever loads it takes it.

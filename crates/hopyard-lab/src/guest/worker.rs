@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use hopyard_net::inherit;
+use hopyard_switch::Mac;
 
 use super::init::{Interface, Job};
 use super::machine::{accelerator, patience};
@@ -123,7 +124,7 @@ impl WorkerGuest<'_> {
 
     fn card(&self) -> Vec<String> {
         let mut backend = format!("tap,id=card,{}", self.backend.words(self.queues));
-        let mac = self.mac.map(|octet| format!("{octet:02x}")).join(":");
+        let mac = Mac(self.mac);
         let mut card = format!("virtio-net-pci,netdev=card,mac={mac}");
         if self.queues > 1 {
             // Two for each queue, one for control, one for changes.

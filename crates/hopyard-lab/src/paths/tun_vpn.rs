@@ -18,6 +18,7 @@ use crate::programs::in_path;
 use crate::random::key;
 use crate::tap::{QUEUES, probe_taps};
 use crate::topology::host;
+use crate::units::hex;
 use crate::usermode::{carried, version};
 use crate::wireguard_api::{self, Said};
 use crate::{Builder, Error, Result, Subnet, Topology};
@@ -189,7 +190,7 @@ fn introduce(ends: [End; 2], control: &[UnixStream; 2]) -> std::io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let private: [u8; 32] = key().map_err(std::io::Error::other)?;
-        let key = wireguard_api::hex(&private);
+        let key = hex(&private);
         let port = PORT.to_string();
         wireguard_api::set(
             stream,

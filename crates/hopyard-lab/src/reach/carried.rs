@@ -1,12 +1,12 @@
 //! The small static worker, for endpoints that have no hopyard: found here, taken there, gone when it ends.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use crate::programs;
+use crate::units::hex;
 
 const NAME: &str = "hopyard-worker";
 /// It is one of less than 2 MB; a build with debug information is larger.
@@ -48,7 +48,7 @@ impl Carried {
     /// What a shell there does with it, in one line: it reads no further line, so that it takes nothing of what is the
     /// program's. The program removes itself and its directory as it starts; the shell does where it does not start.
     pub(super) fn script(&self) -> String {
-        let (length, hash) = (self.bytes.len(), hash(&self.bytes));
+        let (length, hash) = (self.bytes.len(), hex(&Sha256::digest(&self.bytes)));
         let machine = std::env::consts::ARCH;
         [
             "{ umask 077; d=;",
@@ -77,15 +77,6 @@ impl Carried {
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in Sha256::digest(bytes) {
-        // A text takes everything.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

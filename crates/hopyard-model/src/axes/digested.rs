@@ -1,9 +1,19 @@
 //! Files that are values of an axis: by name and, once they were read, by the digest of what is in them.
 
-/// Digits of a digest: the first of the SHA-256, in hexadecimal.
-pub(super) const DIGITS: usize = 12;
+use crate::units;
+
+/// Digits of a digest.
+const DIGITS: usize = 12;
 /// Between a file and its digest.
 const MARK: char = '#';
+
+/// The digest of what is in a file: the first digits of its SHA-256, in hexadecimal.
+#[must_use]
+pub fn short_digest(sha256: &[u8]) -> String {
+    let mut digits = units::hex(sha256);
+    digits.truncate(DIGITS);
+    digits
+}
 
 /// A value `FILE` or `FILE#DIGEST`.
 pub(super) fn split(text: &str) -> (&str, Option<String>) {

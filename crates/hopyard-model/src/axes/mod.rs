@@ -39,6 +39,7 @@ pub use chain::{Routed, Segments};
 pub use connection_rate::MOST_OPEN;
 pub use cpus::{Cpus, Placement, Scheduler};
 pub use device_offload::{DeviceOffload, DeviceOffloads, as_axis, together};
+pub use digested::short_digest;
 pub use flows::{Containers, MOST_FLOWS};
 pub use guest::Attach;
 pub use hook::Hook;

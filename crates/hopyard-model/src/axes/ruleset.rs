@@ -26,8 +26,7 @@ pub enum Ruleset {
     File {
         /// As the user named it, relative to where hopyard was started.
         name: String,
-        /// The first [`DIGEST`](Self::DIGEST) hexadecimal digits of the SHA-256 of its contents; absent until it was
-        /// read.
+        /// The [digest](crate::short_digest) of its contents; absent until it was read.
         digest: Option<String>,
     },
 }
@@ -53,9 +52,6 @@ impl RulesSample {
 }
 
 impl Ruleset {
-    /// Digits of a digest.
-    pub const DIGEST: usize = digested::DIGITS;
-
     /// The file or the sample.
     #[must_use]
     pub fn name(&self) -> Option<&str> {

@@ -24,14 +24,9 @@ pub enum Trace {
     File {
         /// As the user named it, relative to where hopyard was started.
         name: String,
-        /// The first [`DIGEST`](Self::DIGEST) digits of the SHA-256 of sizes and gaps, in hexadecimal; absent until it was read.
+        /// The [digest](crate::short_digest) of sizes and gaps; absent until it was read.
         digest: Option<String>,
     },
-}
-
-impl Trace {
-    /// Digits of a digest.
-    pub const DIGEST: usize = digested::DIGITS;
 }
 
 const SAMPLE: &str = "sample";

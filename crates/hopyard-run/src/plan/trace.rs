@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::bounded;
 use crate::load::LoadSpec;
-use crate::model::{Axes, LoadKind, NotATrace, Replay, Trace, TraceSummary};
+use crate::model::{Axes, LoadKind, NotATrace, Replay, Trace, TraceSummary, short_digest};
 
 /// Most bytes of a file: comments and all.
 const MOST_BYTES: u64 = 8 << 20;
@@ -106,10 +106,7 @@ fn read(trace: &Trace) -> Result<Replay, TraceError> {
 
 /// Of sizes and gaps, however they are written.
 fn digest(replay: &Replay) -> String {
-    let hash = Sha256::digest(replay.text());
-    let mut digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.truncate(Trace::DIGEST);
-    digits
+    short_digest(&Sha256::digest(replay.text()))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::super::scratch::{Scratch, writing};
 use super::super::{Error, Result};
 use super::{BACKPORTS, by_version, failed, run};
+use crate::units::hex;
 
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -92,7 +93,7 @@ impl Apt {
             file: archive,
             source,
         })?;
-        if in_hex(&Sha256::digest(&bytes)) != wanted.trim() {
+        if hex(&Sha256::digest(&bytes)) != wanted.trim() {
             let why = format!(
                 "the downloaded {package} does not have the SHA-256 that apt's index states"
             );
@@ -226,8 +227,4 @@ fn read_file(file: &Path) -> std::io::Result<Vec<u8>> {
     let opened = options.read(true).custom_flags(flags.bits()).open(file)?;
     opened.take(LARGEST).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn in_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

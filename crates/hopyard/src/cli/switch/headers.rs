@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use hopyard_switch::Mac;
+
 /// Octets, read one after another.
 struct Reader<'a>(&'a [u8]);
 
@@ -36,10 +38,6 @@ pub(super) fn headers(octets: &[u8], tag: Option<(u16, u16)>) -> String {
     text
 }
 
-fn mac([a, b, c, d, e, f]: [u8; 6]) -> String {
-    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
-}
-
 /// Writing to a string cannot fail.
 macro_rules! say {
     ($text:expr, $($arguments:tt)*) => {{
@@ -49,7 +47,7 @@ macro_rules! say {
 
 fn ethernet(text: &mut String, frame: &mut Reader<'_>, tag: Option<(u16, u16)>) -> Option<()> {
     let (to, from) = (frame.take()?, frame.take()?);
-    say!(text, "{} > {}", mac(from), mac(to));
+    say!(text, "{} > {}", Mac(from), Mac(to));
     if let Some((kind, contents)) = tag {
         say_tag(text, kind, contents);
     }
@@ -95,9 +93,8 @@ fn arp(text: &mut String, frame: &mut Reader<'_>) -> Option<()> {
         return Some(());
     }
     let operation = frame.word()?;
-    let (sender_mac, sender) = (frame.take()?, frame.take::<4>().map(Ipv4Addr::from)?);
+    let (sender_mac, sender) = (Mac(frame.take()?), frame.take::<4>().map(Ipv4Addr::from)?);
     let (_, target) = (frame.take::<6>()?, frame.take::<4>().map(Ipv4Addr::from)?);
-    let sender_mac = mac(sender_mac);
     match operation {
         1 => say!(text, ", ARP who has {target}, tell {sender} ({sender_mac})"),
         2 => say!(text, ", ARP {sender} is at {sender_mac}"),
