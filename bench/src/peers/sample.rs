@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::process::Process;
 use crate::scenario::Scenario;
 use crate::tools::{Peer, Printed, Reported, Task, Tool};
-use crate::window::{Counters, Window, ns, observe, wait_until};
+use crate::window::{Counters, Window, observe, wait_until};
+use hopyard::units::ns;
 
 /// Traffic before the window.
 const WARM_UP: Duration = Duration::from_millis(200);

@@ -4,8 +4,6 @@
 //! (TCP), packets received by the client (request/response), datagrams delivered to programs (UDP; the device also
 //! counts those that no program received). CPU time is the whole machine's, by idle subtraction.
 
-use std::time::Duration;
-
 use hopyard::meter::{CpuMeter, OwnProcesses, devices};
 use hopyard::model::{CpuUse, DeviceCount, LoadKind};
 use hopyard::signals;
@@ -131,9 +129,4 @@ pub(crate) fn wait_until(instant_ns: u64) -> Result<()> {
             source,
         }),
     }
-}
-
-/// Nanoseconds of a span.
-pub(crate) fn ns(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -145,7 +145,7 @@ fn hog(plan: &Plan, cpu: usize, stream: u64, ready: &mpsc::Sender<Result<(), Fai
     random.set_stream(stream);
     loop {
         std::thread::sleep(plan.length(&mut random));
-        let burst = u64::try_from(plan.length(&mut random).as_nanos()).unwrap_or(u64::MAX);
+        let burst = hopyard::units::ns(plan.length(&mut random));
         let until = clock::monotonic_ns() + burst;
         while clock::monotonic_ns() < until {
             std::hint::spin_loop();

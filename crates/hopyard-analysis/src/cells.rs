@@ -12,6 +12,7 @@ use crate::model::{
     LoadKind, MachineOverhead, Measurement, OffloadState, Outcome, Sample, Switch, WayReport,
 };
 use crate::stats::{self, Samples};
+use crate::units::float;
 
 /// Ticks add up if their sum is within this share of the time that passed (docs/method.md, rule 2).
 pub const CLOSURE: f64 = 0.01;
@@ -154,24 +155,16 @@ fn count<T>(items: impl Iterator<Item = T>) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a window are far below 2^53"
-)]
 fn is_unsettled(m: &Measurement) -> bool {
-    let slices: Vec<f64> = m.slices.iter().map(|n| *n as f64).collect();
+    let slices: Vec<f64> = m.slices.iter().copied().map(float).collect();
     stats::unsettled(&slices)
 }
 
 /// Share of busy time in which TCP was limited, over all samples.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "spans of a run are far below 2^53 ns"
-)]
 fn limited(measured: &[&Measurement], by: fn(&crate::model::TcpSummary) -> u64) -> Option<f64> {
     let tcp: Vec<_> = measured.iter().filter_map(|m| m.tcp.as_ref()).collect();
     let busy: u64 = tcp.iter().map(|t| t.busy_ns).sum();
-    (busy > 0).then(|| tcp.iter().map(|t| by(t)).sum::<u64>() as f64 / busy as f64)
+    (busy > 0).then(|| float(tcp.iter().map(|t| by(t)).sum()) / float(busy))
 }
 
 /// Tick shares of all samples together.

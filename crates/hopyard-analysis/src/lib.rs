@@ -35,6 +35,7 @@ use model::{
     CellReport, FOR_A_VERDICT, Feature, Measurement, ProfileWindow, RunReport, RunSummary, Sample,
 };
 use stats::Estimate;
+use units::seconds;
 
 pub use base::{base_of, check_base, check_gate};
 pub use cells::CLOSURE;
@@ -236,12 +237,4 @@ fn measured_s(samples: &[Sample]) -> Option<f64> {
         .iter()
         .map(|s| s.started_ns.saturating_add(s.took_ns));
     Some(seconds(ends.max()?.saturating_sub(first)))
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "spans of a run are far below 2^53 ns"
-)]
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }

@@ -16,6 +16,7 @@ use crate::model::{
     SubsystemCost, SubsystemDifference,
 };
 use crate::stats::{Estimate, jackknife};
+use crate::units::float;
 use tally::{Tally, names};
 
 /// A window with fewer busy samples is too imprecise: at 100, a subsystem of 10 % is known to ± 6 points.
@@ -202,17 +203,13 @@ fn per_unit(blocks: &[Block], subsystem: Option<usize>, out: Option<usize>) -> O
 }
 
 /// The costliest functions of a subsystem, with their shares of its cost.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of samples are far below 2^53"
-)]
 fn functions(tally: &Tally, place: usize, cost: f64) -> Vec<FunctionCost> {
-    let whole = tally.count(place) as f64;
+    let whole = float(tally.count(place));
     let mut functions: Vec<FunctionCost> = tally
         .functions(place)
         .map(|(name, samples)| FunctionCost {
             name: name.to_owned(),
-            cost: cost * samples as f64 / whole,
+            cost: cost * float(samples) / whole,
         })
         .collect();
     functions.sort_by(|a, b| b.cost.total_cmp(&a.cost));

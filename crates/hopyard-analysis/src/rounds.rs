@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::base_of;
 use super::cells::{measurements, of_block};
-use super::{Quantity, main_figure, quantity, seconds};
+use super::{Quantity, main_figure, quantity};
 use crate::model::stored::Header;
 use crate::model::{CpuTolerance, LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
 use crate::stats::{self, Spread};
+use crate::units::seconds;
 
 /// The values of two cells in one block. If both took turns, their ratio is located among the ratios of the rounds, so
 /// that changes from one moment to the next cancel; the second value is that of the block.

@@ -2,6 +2,7 @@
 
 use crate::model::{ArrivalInterval, ArrivalSeries, Measurement, SeriesReport, Settling};
 use crate::stats::{self, Samples};
+use crate::units::{float, seconds};
 
 /// The report of a cell; `None` if no sample has a series, or their intervals differ.
 pub(super) fn report(measured: &[&Measurement], confidence: f64) -> Option<SeriesReport> {
@@ -29,11 +30,7 @@ pub(super) fn report(measured: &[&Measurement], confidence: f64) -> Option<Serie
     if intervals.iter().all(Option::is_none) {
         intervals.clear();
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of a window are far below 2^53"
-    )]
-    let packets = |i: &ArrivalInterval| Some(i.packets as f64);
+    let packets = |i: &ArrivalInterval| Some(float(i.packets));
     Some(SeriesReport {
         interval_s,
         traffic_before_s: seconds(first.before_ns),
@@ -93,12 +90,4 @@ fn jitter(m: &Measurement) -> Option<Vec<f64>> {
 
 fn series(m: &Measurement) -> Option<&ArrivalSeries> {
     m.arrivals.as_ref()?.series.as_ref()
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "spans of a run are far below 2^53 ns"
-)]
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_model::FOR_A_VERDICT;
+use hopyard_model::units::float;
 use hopyard_stats::{self as stats, Comparison, Estimate, Samples, median};
 
 use crate::document::{Cell, Document, Figure, Run, SCHEMA, Versus, Visit};
@@ -294,11 +295,6 @@ fn warnings(run: &Run, cells: &[Cell]) -> Vec<String> {
 
 fn median_of(values: &[u64]) -> Option<f64> {
     median(values.iter().copied().map(float).collect())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "times, far below 2^53 ns")]
-fn float(n: u64) -> f64 {
-    n as f64
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use hopyard_model::units::ns;
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
@@ -375,8 +376,4 @@ fn cpu() -> std::result::Result<u64, String> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| error.to_string())?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     Ok(u64::try_from(micros).unwrap_or(0) * 1000)
-}
-
-pub(crate) fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

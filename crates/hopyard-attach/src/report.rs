@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use hopyard_model::FOR_A_VERDICT;
+use hopyard_model::units::seconds;
 use hopyard_stats::{Estimate, Verdict, mean};
 
 use crate::assess::QUANTITIES;
@@ -168,8 +169,7 @@ fn cleared(out: &mut String, run: &Run) {
                 .cleared
                 .iter()
                 .filter(|c| (c.ports, &c.network) == (ports, &network.name));
-            #[expect(clippy::cast_precision_loss, reason = "times, far below 2^53 ns")]
-            let times: Vec<f64> = of.map(|cleared| cleared.clear_ns as f64 / 1e9).collect();
+            let times: Vec<f64> = of.map(|cleared| seconds(cleared.clear_ns)).collect();
             Some(format!("{} {:.2} s", network.name, mean(&times)?))
         });
         let times: Vec<String> = times.collect();

@@ -3,14 +3,11 @@
 use crate::model::{Measurement, ProfileWindow, Sample};
 use crate::profile::subsystems::{Place, place, plain_name};
 use crate::store::Run;
+use crate::units::float;
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a window are far below 2^53"
-)]
 pub(super) fn share(part: u64, rest: u64) -> Option<f64> {
     let whole = part + rest;
-    (whole > 0).then(|| part as f64 / whole as f64)
+    (whole > 0).then(|| float(part) / float(whole))
 }
 
 /// The window of profiling taken beside a sample.

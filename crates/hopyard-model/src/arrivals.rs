@@ -55,13 +55,9 @@ pub struct OpenLoop {
 impl OpenLoop {
     /// Share of what was due that did not arrive; `None` if nothing was due.
     #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of a window are far below 2^53"
-    )]
     pub fn loss_ratio(self) -> Option<f64> {
         let lost = self.due.saturating_sub(self.arrived);
-        (self.due > 0).then(|| lost as f64 / self.due as f64)
+        (self.due > 0).then(|| float(lost) / float(self.due))
     }
 }
 
@@ -267,13 +263,9 @@ impl RunLengths {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a run are far below 2^53"
-)]
 fn weighted(one: f64, ones: u64, two: f64, twos: u64) -> f64 {
-    let all = (ones + twos) as f64;
-    (one * ones as f64 + two * twos as f64) / all.max(1.0)
+    let all = float(ones + twos);
+    (one * float(ones) + two * float(twos)) / all.max(1.0)
 }
 
 #[cfg(test)]

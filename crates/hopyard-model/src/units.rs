@@ -4,7 +4,7 @@ mod times;
 
 use std::collections::BTreeSet;
 
-pub use times::{ns, parse_duration, show_duration, show_short_duration};
+pub use times::{float, ns, parse_duration, seconds, show_duration, show_short_duration};
 pub(crate) use times::{parse_pause, parse_stagger};
 
 /// Why a text is not the quantity it should be: a full sentence with the accepted forms.
@@ -182,11 +182,8 @@ pub fn show_share(share: f64) -> String {
 /// # Errors
 /// Anything else.
 pub fn parse_loss(text: &str) -> Result<f64, NotAQuantity> {
-    let bad = || not(text, "a loss", "a share below 100% as in 3% or 0.03");
-    match parse_share(text) {
-        Ok(share) if share < 1.0 => Ok(share),
-        _ => Err(bad()),
-    }
+    let loss = parse_share(text).ok().filter(|share| *share < 1.0);
+    loss.ok_or_else(|| not(text, "a loss", "a share below 100% as in 3% or 0.03"))
 }
 
 /// The loss that a search for a rate allows: a share above 0, at most half.
@@ -196,10 +193,10 @@ pub fn parse_loss(text: &str) -> Result<f64, NotAQuantity> {
 pub(crate) fn parse_goal_loss(text: &str) -> Result<f64, NotAQuantity> {
     const FORMS: &str =
         "a share from 0.0001% to 50% as in 0.5%, or search for ndr, which loses nothing";
-    match parse_share(text) {
-        Ok(share) if (1e-6..=0.5).contains(&share) => Ok(share),
-        _ => Err(not(text, "a goal loss ratio", FORMS)),
-    }
+    let loss = parse_share(text)
+        .ok()
+        .filter(|share| (1e-6..=0.5).contains(share));
+    loss.ok_or_else(|| not(text, "a goal loss ratio", FORMS))
 }
 
 /// The confidence levels that a user may choose.
@@ -269,15 +266,6 @@ pub fn show_rate(bps: u64) -> String {
 /// Bytes in hexadecimal, two digits each.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A count, or a time in ns, as a floating-point number.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a run, and its times in ns, are far below 2^53"
-)]
-pub fn float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

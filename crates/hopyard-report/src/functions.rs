@@ -10,6 +10,7 @@ use crate::assess::counted_windows;
 use crate::assess::subsystems::{Place, place, plain_name, subsystems};
 use crate::model::ProfileWindow;
 use crate::model::stored::Run;
+use crate::units::float;
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -135,12 +136,8 @@ impl Counts {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of samples are far below 2^53"
-)]
 fn row(name: String, samples: u64, busy: u64) -> Vec<Cell> {
-    let share = 100.0 * samples as f64 / busy as f64;
+    let share = 100.0 * float(samples) / float(busy);
     vec![
         Cell::lone(name),
         Cell(vec![Part::Point(samples.to_string())]),

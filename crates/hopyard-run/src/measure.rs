@@ -42,7 +42,7 @@ use crate::meter::{self, CpuMeter, OwnProcesses, devices};
 use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
 use crate::plan::spec_of;
 use crate::signals;
-use crate::units::ns;
+use crate::units::{float, ns, seconds};
 
 /// Time in which a flow must connect.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -316,10 +316,6 @@ impl Sampler {
     ///
     /// # Errors
     /// The worker fails.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of a second are far below 2^53"
-    )]
     pub fn ceiling(&self, load: LoadKind, axes: &Axes) -> Result<f64, Error> {
         use std::os::unix::process::CommandExt;
         const SPAN: Duration = Duration::from_millis(30);
@@ -341,7 +337,7 @@ impl Sampler {
         let tallied = worker.tallied(reply)?;
         let count = |counted| load.info().unit.count(counted);
         let count = count(tallied.received).max(count(tallied.sent));
-        Ok(count as f64 / (tallied.window_ns as f64 / 1e9))
+        Ok(float(count) / seconds(tallied.window_ns))
     }
 }
 

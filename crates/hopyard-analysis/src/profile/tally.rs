@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::ProfileWindow;
 use crate::subsystems::{Place, UNCLASSIFIED, place, plain_name, subsystems};
+use crate::units::{float, seconds};
 
 /// Every subsystem, unclassified functions last.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
@@ -25,14 +26,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    #[expect(clippy::cast_precision_loss, reason = "a span is far below 2^53 ns")]
     pub(super) fn of(window: &ProfileWindow) -> Self {
         let names: Vec<&str> = names().collect();
         let mut tally = Self {
             counts: vec![0; names.len()],
             elsewhere: window.elsewhere,
             lost: window.lost,
-            span_s: window.span_ns as f64 / 1e9,
+            span_s: seconds(window.span_ns),
             frequency_hz: window.frequency_hz,
             ..Self::default()
         };
@@ -97,12 +97,8 @@ impl Tally {
     }
 
     /// Shares of the busy samples; `None` if there are none.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of samples are far below 2^53"
-    )]
     pub(super) fn shares(&self) -> Option<Vec<f64>> {
-        let busy = self.busy() as f64;
-        (busy > 0.0).then(|| self.counts.iter().map(|n| *n as f64 / busy).collect())
+        let busy = float(self.busy());
+        (busy > 0.0).then(|| self.counts.iter().map(|n| float(*n) / busy).collect())
     }
 }

@@ -30,17 +30,13 @@ pub(super) fn foreign_cpu(summary: &RunSummary) -> Option<String> {
     })
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "forks of a run are far below 2^53"
-)]
 pub(super) fn foreign_forks(samples: &[&Sample]) -> Option<String> {
     let (mut forks, mut seconds) = (0u64, 0.0);
     for m in measurements(samples) {
         forks += m.cpu.forks;
         seconds += m.cpu.elapsed_ns / 1e9;
     }
-    let rate = forks as f64 / seconds;
+    let rate = float(forks) / seconds;
     (seconds > 0.0 && rate > FORKS_PER_S).then(|| {
         format!(
             "{rate:.0} processes a second were started by others while measuring; CPU time of those that \

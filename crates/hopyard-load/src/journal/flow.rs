@@ -6,7 +6,7 @@ use super::jitter::Jitter;
 use super::sequence::{Place, Sequence};
 use crate::numbered::Header;
 use crate::summary::LONGEST_NS;
-use hopyard_model::FlowArrivals;
+use hopyard_model::{FlowArrivals, units::float};
 
 /// Up to so many flows have their delays kept to three digits, more of them to two: 100 KiB each, or 14.
 const FINE_FLOWS: u32 = 64;
@@ -140,13 +140,9 @@ impl Flow {
     }
 
     /// What came of it in a window that opened then.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of a window are far below 2^53"
-    )]
     pub(super) fn arrivals(&self, open_ns: u64) -> FlowArrivals {
         let (first, next) = self.numbers.unwrap_or_default();
-        let packets = self.counted.packets as f64;
+        let packets = float(self.counted.packets);
         FlowArrivals {
             first_before_window_ns: self.first_arrival_ns.and_then(|at| open_ns.checked_sub(at)),
             lost: (next - first).saturating_sub(self.came),

@@ -2,7 +2,7 @@
 
 use super::flow::Seen;
 use crate::protocol::Timetable;
-use hopyard_model::{ArrivalInterval, ArrivalSeries};
+use hopyard_model::{ArrivalInterval, ArrivalSeries, units::float};
 
 /// Intervals of a long window.
 const LONG_NS: u64 = 5_000_000_000;
@@ -86,12 +86,8 @@ impl Series {
 }
 
 impl Part {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of a window are far below 2^53"
-    )]
     fn tell(&self) -> ArrivalInterval {
-        let gaps = self.gaps as f64;
+        let gaps = float(self.gaps);
         let variance = || {
             let mean = self.gap_sum_ns / gaps;
             (self.gap_squares / gaps - mean * mean).max(0.0)
@@ -100,7 +96,7 @@ impl Part {
             packets: self.packets,
             interarrival_sd_ns: (self.gaps > 1).then(|| variance().sqrt()),
             jitter_rfc3550_ns: (self.packets > 1)
-                .then(|| self.smoothed_sum_ns / self.packets as f64),
+                .then(|| self.smoothed_sum_ns / float(self.packets)),
         }
     }
 }

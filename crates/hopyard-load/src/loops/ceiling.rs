@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use hopyard_model::units::float;
 use hopyard_net::clock;
 
 use crate::flow::{self, Context, Nothing, Responder, Times};
@@ -35,9 +36,8 @@ pub(super) fn slower(one: Tallied, other: Tallied) -> Tallied {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate for comparison")]
 fn rate(tallied: &Tallied) -> f64 {
-    (tallied.received.bytes + tallied.sent.bytes) as f64 / tallied.window_ns as f64
+    float(tallied.received.bytes + tallied.sent.bytes) / float(tallied.window_ns)
 }
 
 /// Runs a loop against nothing for a span.

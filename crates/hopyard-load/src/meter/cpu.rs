@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hopyard_model::units::float;
+use hopyard_model::units::{float, ns};
 use hopyard_model::{BusyCpus, CpuAccounting, CpuUse, TickSplit};
 use hopyard_net::{Cgroup, clock, cpu};
 
@@ -281,7 +281,6 @@ impl CpuReading {
     /// How full some CPUs were from `start` to this reading. `None` of no CPU, and where the clock tells of all CPUs
     /// together only.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "ns of a run are far below 2^53")]
     pub fn busy(&self, start: &Self, cpus: &[usize]) -> Option<BusyCpus> {
         if cpus.is_empty() || self.accounting != CpuAccounting::IdleClock {
             return None;
@@ -295,13 +294,12 @@ impl CpuReading {
         }
         (elapsed_ns > 0).then(|| BusyCpus {
             cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
-            busy_ratio: 1.0 - (idle_ns as f64 / elapsed_ns as f64).min(1.0),
+            busy_ratio: 1.0 - (float(idle_ns) / float(elapsed_ns)).min(1.0),
         })
     }
 
     /// CPU use from `start` to this reading, without a baseline.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "ns of a run are far below 2^53")]
     pub fn since(&self, start: &Self) -> CpuUse {
         let mut busy_ns = 0.0;
         let mut elapsed_sum = 0.0;
@@ -310,8 +308,8 @@ impl CpuReading {
             let Some(begin) = start.idle.iter().find(|c| c.cpu == end.cpu) else {
                 continue;
             };
-            let elapsed = end.at_ns.saturating_sub(begin.at_ns) as f64;
-            let idle = end.idle_ns.saturating_sub(begin.idle_ns) as f64;
+            let elapsed = float(end.at_ns.saturating_sub(begin.at_ns));
+            let idle = float(end.idle_ns.saturating_sub(begin.idle_ns));
             busy_ns += elapsed - idle;
             elapsed_sum += elapsed;
             cpus += 1;
@@ -321,7 +319,7 @@ impl CpuReading {
         let elapsed_ns = elapsed_sum / f64::from(cpus.max(1));
         let workers = self.workers.what.zip(start.workers.what);
         let workers_ns = workers.map(|(end, begin)| {
-            let used_ns = end.saturating_sub(begin).as_nanos() as f64;
+            let used_ns = float(ns(end.saturating_sub(begin)));
             self.workers
                 .over_window(&start.workers, used_ns, elapsed_ns)
         });
@@ -335,7 +333,7 @@ impl CpuReading {
             foreign_ns: self
                 .foreign
                 .over_window(&start.foreign, foreign_ns, elapsed_ns),
-            controller_ns: self.controller_ns.saturating_sub(start.controller_ns) as f64,
+            controller_ns: float(self.controller_ns.saturating_sub(start.controller_ns)),
             baseline_ns: 0.0,
             baseline_most_ns: None,
             closure: if elapsed_sum > 0.0 {

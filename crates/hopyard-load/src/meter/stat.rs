@@ -1,6 +1,7 @@
 //! `/proc/stat`: tick-sampled columns in steps of 1/100 s (fs/proc/stat.c), and forks.
 
 use super::{Error, read};
+use hopyard_model::units::float;
 
 const FILE: &str = "/proc/stat";
 /// `USER_HZ` is 100 on every architecture that hopyard runs on.
@@ -55,12 +56,8 @@ impl Stat {
 }
 
 /// Steps as ns.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "differences over a run are far below 2^53"
-)]
 pub(super) fn ns(steps: u64) -> f64 {
-    steps as f64 * STEP_NS
+    float(steps) * STEP_NS
 }
 
 fn parse(text: &str) -> Result<Stat, Error> {

@@ -1,4 +1,4 @@
-//! Spans of time.
+//! Spans of time, and counts as floating-point numbers.
 
 use std::time::Duration;
 
@@ -73,6 +73,20 @@ pub fn show_short_duration(span: Duration) -> String {
 /// Whole ns of a span, up to the largest number (584 years).
 pub fn ns(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A count, or a time in ns, as a floating-point number.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run, and its times in ns, are far below 2^53"
+)]
+pub fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// A time in ns as seconds.
+pub fn seconds(ns: u64) -> f64 {
+    float(ns) / 1e9
 }
 
 /// How long a wire or a sender rests at a time, in whole µs.

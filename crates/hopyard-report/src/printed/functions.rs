@@ -10,6 +10,7 @@ use crate::assess::counted_windows;
 use crate::document::{Cell, Footnotes};
 use crate::functions::{Counts, wanted};
 use crate::stats::{Estimate, ratio_of_sums};
+use crate::units::float;
 
 /// The report's name for the sum.
 const TOTAL: &str = "TOTAL";
@@ -162,12 +163,4 @@ impl Profile {
         });
         Ok(Value::Measured(scaled(&share, 100.0)))
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of samples are far below 2^53"
-)]
-fn float(samples: u64) -> f64 {
-    samples as f64
 }

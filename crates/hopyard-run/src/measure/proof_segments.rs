@@ -6,6 +6,7 @@ use crate::lab::Topology;
 use crate::load::protocol::Tallied;
 use crate::meter::path_proof::{self, Bracket, ProofSegment, Traffic};
 use crate::model::{Axes, Counted, DeviceCount, Hop, PathProof, Scheduler};
+use crate::units::float;
 
 /// The traffic as the ends of its flows counted it.
 pub(super) struct Parts<'a> {
@@ -89,11 +90,7 @@ fn part<'a>(
     client: &Tallied,
     parts: &Parts<'_>,
 ) -> Traffic<'a> {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "spans of a window are far below 2^53 ns"
-    )]
-    let stretch = |end: &Tallied| parts.devices_ns / end.window_ns.max(1) as f64;
+    let stretch = |end: &Tallied| parts.devices_ns / float(end.window_ns.max(1));
     let load = traffic.load;
     let (sender, sent) = if load.is_from_server() {
         (parts.receiver, received)

@@ -7,6 +7,7 @@ use crate::lab::Lab;
 use crate::load::{least_load, pace_of};
 use crate::model::{Cell, Measurement, OpenLoop, SearchFor, Searched};
 use crate::stats::search::{Asked, Goal, Search, Trial};
+use crate::units::float;
 
 /// Shortest trial: in a shorter one, the edges dominate.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -134,10 +135,6 @@ impl Sampler {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of a window are far below 2^53"
-)]
 fn arrived_per_s(m: &Measurement) -> f64 {
-    m.received.messages as f64 * 1e9 / m.window_ns.max(1) as f64
+    float(m.received.messages) * 1e9 / float(m.window_ns.max(1))
 }

@@ -7,6 +7,7 @@ use hopyard_net::clock;
 use super::Sampler;
 use crate::load::protocol::Timetable;
 use crate::model::{Cell, Start};
+use crate::units::ns;
 
 /// Between the order to start and the start: both workers must receive it.
 const LEAD: Duration = Duration::from_millis(10);
@@ -54,7 +55,6 @@ impl Sampler {
 
     /// A timetable that begins soon. The window opens when the last flow has had its warm-up.
     pub(super) fn timetable(&self, cell: &Cell, window: Duration) -> Timetable {
-        let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let others = cell.axes.client_processes() - 1;
         let late = if cell.load.keeps_instants() || cell.load.replays() {
             LATE

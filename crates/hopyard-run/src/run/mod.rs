@@ -27,6 +27,7 @@ use crate::plan::{self, Expanded, Plan};
 use crate::settings::Host;
 use crate::signals;
 use crate::store::{self, End, Header, PlannedCell, Record, Run, Writer};
+use crate::units::ns;
 
 pub use survey::survey_offloads;
 use tried::{LoopKey, TrialKey, ceilings, try_labs};
@@ -160,7 +161,6 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         return Err(Error::Nothing(cause));
     }
     let started = jiff::Timestamp::now();
-    let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     let environment = meter::environment::capture(&sampler.meter);
     let by_turns = plan.takes_turns() && sampler.has_turns();
     let cells_by_turns = cells.iter().filter(|_| by_turns);

@@ -12,6 +12,7 @@ use crate::meter;
 use crate::model::{Cell, EndpointsAsked, Environment, ProfileWindow, Sample, Settings};
 use crate::settings::Host;
 use crate::store::{self, End, Header, Writer};
+use crate::units::ns;
 
 /// The state of a run so far.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ pub fn resume(
         return Err(refused(why));
     }
     if let Some(limit) = time_limit {
-        header.time_limit_ns = Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        header.time_limit_ns = Some(ns(limit));
     }
     Ok(Prepared {
         sampler,
