@@ -17,7 +17,7 @@
 use hopyard::measure::Sampler;
 use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate};
 use hopyard::stats::{self, Estimate, Samples};
-use hopyard_net::cpu::{Policy, schedule_current_thread};
+use hopyard_bench::Batch;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
@@ -48,23 +48,6 @@ const ENOUGH: f64 = TOLERANCE / 2.0;
 const SHORT_NS: [u64; LEVELS] = [0, 500, 1250, 2500, 5000];
 const LONG_NS: [u64; LEVELS] = [0, 7000, 17_500, 35_000, 70_000];
 
-/// While it exists, processes started by this thread do not interrupt others when they wake up.
-struct TurnsByWaiting;
-
-impl TurnsByWaiting {
-    fn new() -> Result<Self, Failure> {
-        schedule_current_thread(Policy::Batch)?;
-        Ok(Self)
-    }
-}
-
-impl Drop for TurnsByWaiting {
-    fn drop(&mut self) {
-        // This needs no more privilege than the change before.
-        let _ = schedule_current_thread(Policy::Other);
-    }
-}
-
 /// A load, and the ends with work. Each end sends a packet for a unit of it, except the stream's server, which sends
 /// none.
 struct Trial {
@@ -89,7 +72,7 @@ struct Block {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
-    let _batch = TurnsByWaiting::new()?;
+    let _batch = Batch::new()?;
     let mut rows = Vec::new();
     for (stream, trial) in (0..).zip(&TRIALS) {
         if trial.placement() == Placement::Split

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hopyard_net::cpu::{Policy, schedule_current_thread};
+use hopyard_bench::Batch;
 use serde::Serialize;
 
 use super::judge::{self, Answer};
@@ -84,24 +84,6 @@ pub(super) struct Told {
 pub(super) struct Asked {
     pub(super) seconds: f64,
     pub(super) told: Result<Vec<Told>>,
-}
-
-/// While it exists, processes started by this thread do not interrupt others when they wake up. Two ends on one CPU
-/// then run until they wait, and added work costs exactly its time (docs/method.md, V5).
-struct Batch;
-
-impl Batch {
-    fn new() -> Result<Self> {
-        schedule_current_thread(Policy::Batch)?;
-        Ok(Self)
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        // This needs no more privilege than the change before.
-        let _ = schedule_current_thread(Policy::Other);
-    }
 }
 
 impl Ways {
