@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, word};
 
 /// By which calls the two ends of a load use their sockets.
@@ -19,13 +19,7 @@ pub enum Api {
     Uring,
 }
 
-const APIS: [(&str, Api); 3] = [
-    ("sockets", Api::Sockets),
-    ("epoll", Api::Epoll),
-    ("uring", Api::Uring),
-];
-
-shown_as!(Api: APIS);
+shown_by_name!(Api);
 
 /// The calls of both ends.
 pub(super) const API_AXIS: Descriptor<Option<Api>> = Descriptor {

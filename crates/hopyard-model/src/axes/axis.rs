@@ -1,6 +1,8 @@
-//! What depends on an axis, and values that are words.
+//! What depends on an axis, and values that are names.
 
-use std::fmt;
+use serde::Deserializer;
+use serde::de::value::{self, StrDeserializer};
+use serde::de::{DeserializeOwned, Visitor};
 
 pub(super) use crate::names::AxisError;
 use crate::names::UnknownName;
@@ -33,26 +35,51 @@ pub(super) fn choice<T: Copy>(
     })
 }
 
-/// A value that is written as a word.
-pub(super) trait Word: Copy + fmt::Display + 'static {
-    /// Every value with its word.
-    const WORDS: &[(&'static str, Self)];
-}
-
-/// Reads and prints values by these words.
-macro_rules! shown_as {
-    ($($kind:ty: $words:ident),+ $(,)?) => {$(
-        impl $crate::axes::axis::Word for $kind {
-            const WORDS: &[(&'static str, Self)] = &$words;
-        }
-
+/// Prints values of an enum by their names in JSON.
+macro_rules! shown_by_name {
+    ($($kind:ty),+ $(,)?) => {$(
         impl ::std::fmt::Display for $kind {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                let word = $words.iter().find(|(_, value)| value == self);
-                f.pad(word.map_or("", |(word, _)| word))
+                ::serde::Serialize::serialize(self, f)
             }
         }
     )+};
 }
 
-pub(super) use shown_as;
+pub(super) use shown_by_name;
+
+/// The value of an enum with that name in JSON.
+pub(super) fn one_of<T: DeserializeOwned>(kind: &'static str, text: &str) -> Result<T, AxisError> {
+    let mut names = Names { text, all: &[] };
+    let found = T::deserialize(&mut names);
+    found.map_err(|_| AxisError::UnknownName(UnknownName::new(kind, text, names.all)))
+}
+
+/// Reads a name, and takes note of all names that the enum has.
+struct Names<'a> {
+    text: &'a str,
+    all: &'static [&'static str],
+}
+
+impl<'de> Deserializer<'de> for &mut Names<'_> {
+    type Error = value::Error;
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        all: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, value::Error> {
+        self.all = all;
+        visitor.visit_enum(StrDeserializer::new(self.text))
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, value::Error> {
+        visitor.visit_str(self.text)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, number, word};
 
 /// What connects two neighbours of a chain.
@@ -20,13 +20,6 @@ pub enum Segments {
     Direct,
 }
 
-const SEGMENTS: [(&str, Segments); 4] = [
-    ("veth", Segments::Veth),
-    ("bridge", Segments::Bridge),
-    ("macvlan", Segments::Macvlan),
-    ("direct", Segments::Direct),
-];
-
 /// Which senders' traffic passes a routing container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -39,13 +32,7 @@ pub enum Routed {
     None,
 }
 
-const ROUTED: [(&str, Routed); 3] = [
-    ("all", Routed::All),
-    ("half", Routed::Half),
-    ("none", Routed::None),
-];
-
-shown_as!(Segments: SEGMENTS, Routed: ROUTED);
+shown_by_name!(Segments, Routed);
 
 pub(super) const CHAIN: Descriptor<Option<u32>> = Descriptor {
     name: "chain",

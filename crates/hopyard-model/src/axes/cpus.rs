@@ -6,8 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
-use super::descriptor::{Descriptor, always, one_of, text, word};
+use super::axis::{Decides, one_of, shown_by_name};
+use super::descriptor::{Descriptor, always, text, word};
 use crate::units::{self, NotAQuantity};
 
 /// Where the two ends run.
@@ -22,12 +22,6 @@ pub enum Placement {
     Free,
 }
 
-const PLACEMENTS: [(&str, Placement); 3] = [
-    ("same", Placement::Same),
-    ("split", Placement::Split),
-    ("free", Placement::Free),
-];
-
 /// How the kernel schedules the threads that make the client's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -40,13 +34,7 @@ pub enum Scheduler {
     Groups,
 }
 
-const SCHEDULERS: [(&str, Scheduler); 3] = [
-    ("default", Scheduler::Default),
-    ("round-robin", Scheduler::RoundRobin),
-    ("groups", Scheduler::Groups),
-];
-
-shown_as!(Placement: PLACEMENTS, Scheduler: SCHEDULERS);
+shown_by_name!(Placement, Scheduler);
 
 /// CPUs by number, ascending.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

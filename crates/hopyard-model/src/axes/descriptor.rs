@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::axis::{Decides, Word, choice};
+use serde::de::DeserializeOwned;
+
+use super::axis::{Decides, one_of};
 use crate::names::{AxisError, Peer};
 use crate::{LoadKind, units};
 
@@ -101,8 +103,10 @@ pub(super) const fn optional<T: fmt::Display>(
     )
 }
 
-/// An axis whose values are words.
-pub(super) const fn word<T: Word>(decides: Decides) -> Descriptor<Option<T>> {
+/// An axis whose values are names: those that its type has in JSON.
+pub(super) const fn word<T: DeserializeOwned + fmt::Display>(
+    decides: Decides,
+) -> Descriptor<Option<T>> {
     optional(decides, |axis, text| one_of(axis, text).map(Some))
 }
 
@@ -133,11 +137,6 @@ pub(super) const fn bytes<const LOW: u32, const HIGH: u32>(
             size::<LOW, HIGH>(axis, text).map(Some)
         })
     }
-}
-
-/// Reads a word.
-pub(super) fn one_of<T: Word>(kind: &'static str, text: &str) -> Result<T, AxisError> {
-    choice(kind, text, T::WORDS)
 }
 
 /// Reads a count within bounds.

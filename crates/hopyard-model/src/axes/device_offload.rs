@@ -6,8 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{AxisError, Decides, choice};
-use super::descriptor::{Descriptor, one_of, text};
+use super::axis::{AxisError, Decides, choice, one_of};
+use super::descriptor::{Descriptor, text};
 use super::offloads::{OffloadFlag, Switch};
 use crate::UnknownName;
 use crate::text::as_text;

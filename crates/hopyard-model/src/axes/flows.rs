@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, always, count, text, word};
 use crate::Start as Beginning;
 
@@ -20,10 +20,7 @@ pub enum Containers {
     Own,
 }
 
-const CONTAINERS: [(&str, Containers); 2] =
-    [("native", Containers::Native), ("own", Containers::Own)];
-
-shown_as!(Containers: CONTAINERS);
+shown_by_name!(Containers);
 
 pub(super) const FLOWS: Descriptor<u32> = Descriptor {
     name: "flows",

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, bytes, number, word};
 use super::offloads::Switch;
 
@@ -24,13 +24,7 @@ impl Attach {
     pub const ALL: [Self; 3] = [Self::Bridge, Self::Direct, Self::Macvtap];
 }
 
-const ATTACHES: [(&str, Attach); 3] = [
-    ("bridge", Attach::Bridge),
-    ("direct", Attach::Direct),
-    ("macvtap", Attach::Macvtap),
-];
-
-shown_as!(Attach: ATTACHES);
+shown_by_name!(Attach);
 
 pub(super) const GUEST_CPUS: Descriptor<Option<u32>> = Descriptor {
     name: "guest_cpus",

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, word};
 
 /// Where the kernel runs the programs of the direct switch.
@@ -16,9 +16,7 @@ pub enum Hook {
     Clsact,
 }
 
-const HOOKS: [(&str, Hook); 2] = [("tcx", Hook::Tcx), ("clsact", Hook::Clsact)];
-
-shown_as!(Hook: HOOKS);
+shown_by_name!(Hook);
 
 pub(super) const HOOK_AXIS: Descriptor<Option<Hook>> = Descriptor {
     name: "hook",

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
-use super::descriptor::{Descriptor, always, one_of, size};
+use super::axis::{Decides, one_of, shown_by_name};
+use super::descriptor::{Descriptor, always, size};
 
 /// The IP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -17,9 +17,7 @@ pub enum Family {
     V6,
 }
 
-const FAMILIES: [(&str, Family); 2] = [("4", Family::V4), ("6", Family::V6)];
-
-shown_as!(Family: FAMILIES);
+shown_by_name!(Family);
 
 pub(super) const FAMILY_AXIS: Descriptor<Family> = Descriptor {
     name: "family",

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, word};
 
 /// Who polls a device (NAPI, `Documentation/networking/napi.rst`).
@@ -16,9 +16,7 @@ pub enum Napi {
     Threaded,
 }
 
-const POLLERS: [(&str, Napi); 2] = [("softirq", Napi::Softirq), ("threaded", Napi::Threaded)];
-
-shown_as!(Napi: POLLERS);
+shown_by_name!(Napi);
 
 pub(super) const NAPI_AXIS: Descriptor<Option<Napi>> = Descriptor {
     name: "napi",

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, word};
 
 /// On or off.
@@ -27,8 +27,6 @@ impl Switch {
         }
     }
 }
-
-const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 
 /// One offload flag, as the axes name them.
 #[derive(
@@ -64,7 +62,7 @@ impl OffloadFlag {
     }
 }
 
-shown_as!(Switch: SWITCHES);
+shown_by_name!(Switch);
 
 /// An axis that sets offloads of every device. The lab sets and reads them back together (`lab/offloads.rs`).
 const fn of_devices(

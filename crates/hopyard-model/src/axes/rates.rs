@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, text, word};
 use crate::units::{self, NotAQuantity};
 use crate::{Peer, SearchFor};
@@ -50,12 +50,7 @@ pub enum Distribution {
     Poisson,
 }
 
-const DISTRIBUTIONS: [(&str, Distribution); 2] = [
-    ("constant", Distribution::Constant),
-    ("poisson", Distribution::Poisson),
-];
-
-shown_as!(Distribution: DISTRIBUTIONS);
+shown_by_name!(Distribution);
 
 pub(super) const WIRE_RATE: Descriptor<Option<Rate>> = Descriptor {
     name: "rate",

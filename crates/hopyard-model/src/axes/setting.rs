@@ -1,10 +1,12 @@
 //! Two settings of this host that are compared.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
-use super::descriptor::{Descriptor, one_of, word};
+use super::axis::{Decides, choice};
+use super::descriptor::{Descriptor, optional};
 
 /// One of two settings of this host that are compared in one run. A command of the user makes each.
 #[derive(
@@ -33,13 +35,18 @@ impl Setting {
 
 const SETTINGS: [(&str, Setting); 2] = [("A", Setting::A), ("B", Setting::B)];
 
-shown_as!(Setting: SETTINGS);
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.name().to_uppercase())
+    }
+}
 
 pub(super) const SETTING_AXIS: Descriptor<Option<Setting>> = Descriptor {
     name: "setting",
     summary: "one of two settings of this host, which the commands of --a and --b make",
     values: "a, b (given by --a and --b alone)",
     other: "b",
-    parse: |axis, text| one_of(axis, &text.to_uppercase()).map(Some),
-    ..word(Decides::Traffic)
+    ..optional(Decides::Traffic, |axis, text| {
+        choice(axis, &text.to_uppercase(), &SETTINGS).map(Some)
+    })
 };

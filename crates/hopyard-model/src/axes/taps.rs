@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Decides, shown_as};
+use super::axis::{Decides, shown_by_name};
 use super::descriptor::{Descriptor, number, word};
 
 /// Queue selection of the tap: what chooses the queue by which a frame leaves the kernel.
@@ -20,13 +20,6 @@ pub enum Steering {
     Pinned,
 }
 
-const STEERINGS: [(&str, Steering); 4] = [
-    ("kernel", Steering::Kernel),
-    ("hash", Steering::Hash),
-    ("cpu", Steering::Cpu),
-    ("pinned", Steering::Pinned),
-];
-
 /// Which frames of a TCP flow the tap switch joins, if it finds them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -39,13 +32,7 @@ pub enum Join {
     Stream,
 }
 
-const JOINS: [(&str, Join); 3] = [
-    ("off", Join::Off),
-    ("packets", Join::Packets),
-    ("stream", Join::Stream),
-];
-
-shown_as!(Steering: STEERINGS, Join: JOINS);
+shown_by_name!(Steering, Join);
 
 pub(super) const QUEUES: Descriptor<Option<u32>> = Descriptor {
     name: "queues",
