@@ -48,12 +48,10 @@ impl Blocks<'_> {
         if median <= wanted {
             return;
         }
-        let percent = |share: f64| {
-            if share < 9.995 {
-                format!("{:.0} %", share * 100.0)
-            } else {
-                "1000 % or more".to_owned()
-            }
+        let seen = if median < 9.995 {
+            format!("{:.0} % and more", median * 100.0)
+        } else {
+            "more than 1000 %".to_owned()
         };
         // An earlier call may have measured some of the blocks.
         let spent = self.offset + self.began.elapsed();
@@ -69,11 +67,10 @@ impl Blocks<'_> {
             },
         );
         observer.note(&format!(
-            "after {block} blocks, half of the {} comparisons could show a difference of {} or less; to show {} on \
+            "after {block} blocks, half of the {} comparisons could show differences of {seen}; to show {:.0} % on \
              this machine takes {more}",
             all.len(),
-            percent(median),
-            percent(wanted)
+            wanted * 100.0
         ));
     }
 }
