@@ -1,12 +1,18 @@
-//! What of a switch runs at devices, and taking it off them.
+//! Programs of a switch that are attached to devices.
 
 use std::path::Path;
 
+use hopyard_net::Handle;
+
+use crate::classifier;
 use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::hook::{Hook, Hooks};
-use crate::layout::{Config, PORT_CLASSIFIER, PortRecord, SWITCH_BEHIND, SWITCH_CLSACT};
+use crate::layout::{
+    Config, PORT_CLASSIFIER, PortRecord, SWITCH_BEHIND, SWITCH_CLSACT, SWITCH_UPGRADING,
+};
 use crate::programs::{self, Place};
+use crate::running::ours_at;
 use crate::state::State;
 
 /// The hooks of an uplink.
@@ -68,8 +74,8 @@ pub(crate) fn attached(state: &State, config: &Config) -> Result<Vec<Attached>> 
     Ok(uplink.filter(|one| one.device != 0).chain(ports).collect())
 }
 
-/// Takes the classifiers among these programs off their devices. From another namespace than the switch's they stay until
-/// their device goes.
+/// Takes the classifiers among these programs off their devices; goes on after errors, and gives the first. From another namespace
+/// than the switch's they stay until their device goes.
 pub(crate) fn detach_classifiers(
     directory: &Path,
     config: &Config,
@@ -86,15 +92,32 @@ pub(crate) fn detach_classifiers(
     if here.inode != config.netns {
         return Ok(());
     }
+    let mut done = Ok(());
     for one in classifiers {
         let Some(device) = device_name(one.device) else {
             continue;
         };
-        let detached = programs::detach_classifier(directory, &here.handle, one.hook, &device);
+        let detached = detach_one(directory, config, &here.handle, one.hook, &device);
         // A container may end meanwhile, and its device with it.
         if detached.is_err() && device_name(one.device).is_some() {
-            return detached;
+            done = done.and(detached);
         }
     }
-    Ok(())
+    done
+}
+
+fn detach_one(
+    directory: &Path,
+    config: &Config,
+    handle: &Handle,
+    hook: Hook,
+    device: &str,
+) -> Result<()> {
+    // An upgrade that was killed leaves programs of both versions at devices.
+    let ours = match config.flags & SWITCH_UPGRADING {
+        0 => vec![programs::identity(directory, hook)?],
+        _ => ours_at(handle, device, hook)?,
+    };
+    ours.into_iter()
+        .try_for_each(|program| classifier::detach(handle, hook, device, program))
 }

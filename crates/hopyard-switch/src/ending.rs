@@ -1,4 +1,4 @@
-//! The end of a switch. It takes the lock; what was killed half-way ends the same way when somebody gets the lock next.
+//! Removes a switch. The caller holds the lock. What was killed half-way is removed by whoever gets the lock next.
 
 use std::path::Path;
 

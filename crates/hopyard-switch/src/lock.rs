@@ -109,21 +109,28 @@ pub(crate) fn tidy() {
     }
 }
 
-/// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead. A
-/// directory with a file that no switch has is somebody else's, and stays.
+/// Takes away the switches whose making or removal was interrupted: whoever held the lock meanwhile is dead.
 fn sweep() -> Result<()> {
     for name in names()? {
-        let directory = directory(&name);
-        if let Ok(Stage::Unfinished) = stage(&directory)
-            && files(&directory)?
-                .iter()
-                .all(|file| is_file_of_a_switch(file))
-        {
-            // One that cannot be removed is no reason to refuse others. Whoever asks for it by name is told why.
-            let _ = ending::all(&directory);
-        }
+        // One that cannot be removed is no reason to refuse others. Whoever asks for it by name is told why.
+        let _ = finish(&directory(&name));
     }
     Ok(())
+}
+
+/// Takes away a switch whose making or removal was interrupted, under the lock. A directory with a file that no switch has is
+/// somebody else's, and stays.
+pub(crate) fn finish(directory: &Path) -> Result<()> {
+    if !is_directory(directory) || stage(directory)? != Stage::Unfinished {
+        return Ok(());
+    }
+    match files(directory)?
+        .iter()
+        .all(|file| is_file_of_a_switch(file))
+    {
+        true => ending::all(directory),
+        false => Ok(()),
+    }
 }
 
 /// Does a switch have a file of this name?

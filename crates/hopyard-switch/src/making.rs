@@ -19,7 +19,7 @@ use crate::layout::{
     Config, FIRST_PORT, LAYOUT_VERSION, STATE_BUSY, STATE_FREE, STATE_READY, SWITCH_ANSWERS,
     SWITCH_BEHIND, SWITCH_CLSACT, SWITCH_UPGRADING,
 };
-use crate::lock::Lock;
+use crate::lock::{self, Lock};
 use crate::mac::Mac;
 use crate::state::{Stage, State, stage};
 use crate::switch::{Switch, no_switch};
@@ -58,6 +58,7 @@ impl Switch {
         // From here on nobody else makes or changes a switch: what is found free stays free.
         let _lock = Lock::making_home()?;
         let directory = directory(new.name);
+        lock::finish(&directory)?;
         if is_directory(&directory) {
             return Err(Error::Exists {
                 name: new.name.to_owned(),
@@ -143,7 +144,11 @@ impl Switch {
             return Err(no_switch(name));
         }
         match stage(&directory)? {
-            Stage::Unfinished => return Err(no_switch(name)),
+            // Taking the lock should have removed it.
+            Stage::Unfinished => {
+                lock::finish(&directory)?;
+                return Err(no_switch(name));
+            }
             found => found.check_layout(name)?,
         }
         let state = State::open(&directory)?;

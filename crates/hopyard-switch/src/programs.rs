@@ -226,16 +226,6 @@ fn open_classifier(directory: &Path, hook: Hook) -> Result<(u32, ProgramFd)> {
     })
 }
 
-/// Takes the classifier of a hook off a device, if it is the pinned program.
-pub(crate) fn detach_classifier(
-    directory: &Path,
-    handle: &Handle,
-    hook: Hook,
-    device: &str,
-) -> Result<()> {
-    classifier::detach(handle, hook, device, identity(directory, hook)?)
-}
-
 /// Makes a pinned link run the pinned program of its hook; no packet sees neither or both. A link that runs
 /// nothing any more, its device being gone, stays so.
 pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {

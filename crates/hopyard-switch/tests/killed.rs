@@ -1,4 +1,4 @@
-//! Switches whose making or removal is killed at each of its steps. One test, since it forks: no other thread of the process may hold
+//! Switches whose making, upgrade or removal is killed at each of its steps. One test, since it forks: no other thread of the process may hold
 //! a lock then. It needs root.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -192,5 +192,22 @@ fn whatever_is_killed_no_port_talks_to_the_host_while_others_have_a_switch() {
             assert!(nth < STEPS);
         }
         assert!(left > 0);
+        // That one was not killed. Nor do those go that an upgrade has left in two versions.
+        let upgrade = || Switch::open(name)?.upgrade();
+        let mut nth = 1;
+        world.in_hub(|| {
+            Switch::discard(name).unwrap();
+            make(&world);
+        });
+        while world.in_hub(|| killed_before(nth, upgrade)) {
+            world.in_hub(|| {
+                Switch::remove(name).unwrap();
+                assert!(!has_classifiers(), "step {nth}");
+                make(&world);
+            });
+            // Each second step is enough, and there are many.
+            nth += 2;
+            assert!(nth < STEPS);
+        }
     });
 }

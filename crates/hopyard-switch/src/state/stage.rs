@@ -37,8 +37,10 @@ pub(crate) fn stage(directory: &Path) -> Result<Stage> {
         .get(&0, 0)
         .map_err(Error::bpf("read the switch's settings"))?;
     Ok(match config {
-        Config { state, .. } if state != STATE_READY => Stage::Unfinished,
+        // Nothing was written yet.
+        Config { version: 0, .. } => Stage::Unfinished,
         Config { version, .. } if version != LAYOUT_VERSION => Stage::Foreign(Some(version)),
+        Config { state, .. } if state != STATE_READY => Stage::Unfinished,
         _ => Stage::Whole,
     })
 }
