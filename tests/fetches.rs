@@ -16,7 +16,7 @@ use crate::support::{beside, until};
 struct Mirror(tempfile::TempDir);
 
 /// Each package with a kernel of this release, the directories for modules and the other files in it.
-const PACKAGES: [(&str, Option<&str>, &[&str]); 8] = [
+const PACKAGES: [(&str, Option<&str>, &[&str]); 9] = [
     (
         "linux-image-6.1.0-99-cloud-amd64",
         Some("boot/vmlinuz-6.1.0-99-cloud-amd64"),
@@ -34,6 +34,8 @@ const PACKAGES: [(&str, Option<&str>, &[&str]); 8] = [
         None,
         &["lib/modules/6.8.0-99-generic/kernel"],
     ),
+    // It points at the newest.
+    ("linux-image-generic", None, &[]),
     // Of Debian from 7.0 on: the image needs the others.
     ("linux-image-7.2.9+deb13-cloud-amd64", None, &[]),
     (
@@ -84,6 +86,8 @@ impl Mirror {
         let cache = format!(
             "{begin}cd $MIRROR\ncase \"$*\" in\n*show*) echo SHA256: $(sha256sum $last.deb | cut -d ' ' -f 1);;\n\
              *search*) ls linux-*.deb | sed 's/.deb$//' | grep -E \"$last\" | sed 's/$/ - x/';;\n\
+             *depends*-generic) [ $last != linux-image-generic ] || echo '  Depends: linux-image-6.8.0-99-generic'\n\
+             [ $last = linux-image-generic ] || echo ' |Depends: linux-modules-6.8.0-99-generic';;\n\
              *depends*) echo $last; for part in linux-*-${{last#linux-image-}}.deb; do\n\
              [ $part = $last.deb ] || echo \"  Depends: ${{part%.deb}}\"; done;;\nesac\n"
         );
@@ -239,6 +243,7 @@ fn a_kernel_in_several_packages_is_fetched_whole() {
             "6.8.0-99-generic",
             "lib/modules",
         ),
+        ("linux-image-generic", "6.8.0-99-generic", "lib/modules"),
         // The newest.
         ("", debian, "usr/lib/modules"),
         ("7.2", debian, "usr/lib/modules"),

@@ -39,7 +39,7 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
         // 6.1 is not 6.12.
         Some(series) => apt.newest(&format!("{}[.+-]", series.replace('.', "\\.")))?,
     };
-    let release = package.trim_start_matches("linux-image-");
+    let release = release_of(&package);
     let unpacked = scratch.path().join("unpacked");
     for part in apt.parts_of(&package, release)? {
         let archive = apt.download(&part, scratch.path())?;
@@ -98,7 +98,12 @@ pub fn fetched(into: &Path) -> Vec<PathBuf> {
         .flatten()
         .filter_map(|entry| first_with(&entry.path().join("boot"), "vmlinuz"))
         .collect();
-    images.sort_by(|a, b| by_version(&b.to_string_lossy(), &a.to_string_lossy()));
+    let name = |image: &PathBuf| {
+        image
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    images.sort_by(|a, b| by_version(&name(b).unwrap_or_default(), &name(a).unwrap_or_default()));
     images
 }
 
@@ -113,10 +118,18 @@ pub fn home() -> PathBuf {
         .join("hopyard/kernels")
 }
 
-/// Numbers in names count as numbers: 6.1.0-9 is older than 6.1.0-56.
+/// The release of the kernel in a package of this name. Packages may say that their kernel is not signed.
+fn release_of(package: &str) -> &str {
+    let name = package.trim_start_matches("linux-image-");
+    name.trim_start_matches("unsigned-")
+        .trim_end_matches("-unsigned")
+}
+
+/// Numbers in names count as numbers: 6.1.0-9 is older than 6.1.0-56. Those of the last word, the architecture or the flavour, do not.
 fn by_version(one: &str, other: &str) -> Ordering {
     let numbers = |name: &str| -> Vec<u64> {
-        let digits = name.split(|c: char| !c.is_ascii_digit());
+        let (version, _) = name.rsplit_once('-').unwrap_or((name, ""));
+        let digits = version.split(|c: char| !c.is_ascii_digit());
         digits.filter_map(|d| d.parse().ok()).collect()
     };
     numbers(one).cmp(&numbers(other))
@@ -186,17 +199,30 @@ mod tests {
     }
 
     #[test]
+    fn a_package_without_a_signature_has_the_same_release() {
+        for package in [
+            "linux-image-6.8.0-31-generic",
+            "linux-image-unsigned-6.8.0-31-generic",
+            "linux-image-6.8.0-31-generic-unsigned",
+        ] {
+            assert_eq!(release_of(package), "6.8.0-31-generic");
+        }
+    }
+
+    #[test]
     fn versions_are_numbers() {
         let mut names = [
             "linux-image-6.1.0-9-x",
-            "linux-image-6.12.1-x",
+            "linux-image-6.12.74+deb13+1-cloud-amd64",
+            "linux-image-6.12.74+deb13-cloud-amd64",
             "linux-image-6.1.0-56-x",
         ];
         names.sort_by(|a, b| by_version(a, b));
         let sorted = [
             "linux-image-6.1.0-9-x",
             "linux-image-6.1.0-56-x",
-            "linux-image-6.12.1-x",
+            "linux-image-6.12.74+deb13-cloud-amd64",
+            "linux-image-6.12.74+deb13+1-cloud-amd64",
         ];
         assert_eq!(names, sorted);
     }

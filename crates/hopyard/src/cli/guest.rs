@@ -48,7 +48,7 @@ pub(super) struct KernelArgs {
 enum KernelCommand {
     /// Fetch a kernel from the packages of Debian or Ubuntu, and print the options for `hopyard run`
     Fetch {
-        /// A series (6.1), `backports`, or a package (default: the newest for virtual machines)
+        /// A series (6.1), `backports`, or a package (default: the newest)
         wanted: Option<String>,
         /// Directory to fetch into (default: hopyard/kernels in the user's cache)
         #[arg(long, value_name = "DIR")]

@@ -18,7 +18,7 @@ use crate::units::hex;
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// What the packages of a release hold that its image has not: modules (Ubuntu), and from 7.0 on the kernel and its settings (Debian).
+/// Packages that an image may need beside itself: modules (Ubuntu), and from 7.0 on the kernel and its settings too (Debian).
 const PARTS: [&str; 3] = ["base", "binary", "modules"];
 
 /// Where packages arrive, below apt's directories.
@@ -175,8 +175,13 @@ impl Apt {
     /// The packages that are the image of a release together: its own, and those of its [`PARTS`] that this needs.
     pub(super) fn parts_of(&self, image: &str, release: &str) -> Result<Vec<String>> {
         let needed = self.needed_by(image)?;
-        let parts = PARTS.map(|part| format!("linux-{part}-{release}"));
-        let own = parts.into_iter().filter(|part| needed.contains(part));
+        let is_part = |name: &&String| {
+            PARTS.iter().any(|part| {
+                let rest = name.strip_prefix(&format!("linux-{part}-"));
+                rest.is_some_and(|rest| rest.trim_start_matches("unsigned-") == release)
+            })
+        };
+        let own = needed.iter().filter(is_part).cloned();
         Ok([image.to_owned()].into_iter().chain(own).collect())
     }
 
@@ -184,7 +189,12 @@ impl Apt {
         let said = self.run("apt-cache", &["depends", "--important", package])?;
         let needed = said
             .lines()
-            .filter_map(|line| line.trim().strip_prefix("Depends: "));
+            // Alternatives begin with a bar.
+            .filter_map(|line| {
+                line.trim()
+                    .trim_start_matches('|')
+                    .strip_prefix("Depends: ")
+            });
         Ok(needed.map(str::to_owned).collect())
     }
 }
