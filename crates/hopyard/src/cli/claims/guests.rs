@@ -16,7 +16,7 @@ use crate::run::guest::{Host, protocol::Order};
 use crate::run::{self, Observer};
 use crate::store::End;
 
-/// The word for the newest kernel that is there, or Debian's newest for virtual machines.
+/// The word for the newest kernel that was fetched before, or the newest that there is to fetch.
 const AUTO: &str = "auto";
 
 /// Tries and measures it in a guest of this kernel, if there is one. False where somebody interrupted.

@@ -42,7 +42,7 @@ Examples:
   hopyard claims --from hopyard-runs/…             judge a run that was measured before
   hopyard claims --questions --from hopyard-runs/… what it says to the questions that the reports left open
   hopyard claims --resume hopyard-runs/…-claims    continue claims that were interrupted
-  hopyard claims NS3 NS7 MQ12 --guest auto         what this kernel lacks, in a guest of Debian's
+  hopyard claims NS3 NS7 MQ12 --guest auto         what this kernel lacks, in a guest of another
   hopyard claims NS3 $(hopyard kernel fetch 6.1)   all of it on another kernel, in a guest
 
 A verdict is no error: the exit status is 0 when claims were judged. docs/claims.md has more."
@@ -87,7 +87,7 @@ pub(super) struct ClaimsArgs {
     /// Write to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Try what this kernel lacks (Open vSwitch, vhost-net, …) in a guest of Debian's kernel: `auto`, or a series as 6.1
+    /// Try what this kernel lacks (Open vSwitch, vhost-net, …) in a guest of a kernel that is fetched: `auto`, or a series as 6.1
     #[arg(long = "guest", value_name = "auto|SERIES", conflicts_with_all = ["kernel", "from"])]
     beside: Option<String>,
     #[command(flatten)]
@@ -226,7 +226,9 @@ fn check(args: &ClaimsArgs) -> Done {
                 )));
             }
             let chosen = choose(reports, &place.asked.names, place.asked.questions)?;
-            (place, chosen, fetch_kernel()?)
+            let has_guest = place.asked.guest.is_some();
+            let kernel = if has_guest { None } else { fetch_kernel()? };
+            (place, chosen, kernel)
         }
         None => {
             let chosen = choose(reports, &args.names, args.questions)?;
