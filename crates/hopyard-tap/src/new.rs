@@ -156,6 +156,11 @@ impl NewDevice {
     fn refused(&self, what: &str, error: std::io::Error) -> Error {
         match error.raw_os_error() {
             Some(libc::EBUSY | libc::EEXIST) => self.taken(what.to_owned()),
+            // A security module's answer, whatever capabilities there are.
+            Some(libc::EACCES) => Error::Kernel {
+                what: what.to_owned(),
+                source: error,
+            },
             _ => Error::on_queue(what, error),
         }
     }

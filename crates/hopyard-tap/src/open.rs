@@ -113,6 +113,11 @@ fn attach_file(what: &str, file: &File, name: &str, flags: u16, index: u32) -> R
             Some(libc::EBUSY) => Error::InUse { what },
             // The device was replaced by one of another kind after it was looked at.
             Some(libc::EINVAL) => Error::Missing { what },
+            // A security module's answer, whatever capabilities there are.
+            Some(libc::EACCES) => Error::Kernel {
+                what,
+                source: error,
+            },
             _ => Error::on_queue(what, error),
         }
     })?;
