@@ -22,7 +22,7 @@ pub enum Api {
 shown_by_name!(Api);
 
 /// The calls of both ends.
-pub(super) const API_AXIS: Descriptor<Option<Api>> = Descriptor {
+pub(super) const API: Descriptor<Option<Api>> = Descriptor {
     name: "api",
     summary: "by which calls both ends send and receive: waiting socket calls, or an event loop",
     values: "sockets, epoll, uring (default sockets)",

@@ -1,5 +1,7 @@
 //! What depends on an axis, and values that are names.
 
+use std::fmt;
+
 use serde::Deserializer;
 use serde::de::value::{self, StrDeserializer};
 use serde::de::{DeserializeOwned, Visitor};
@@ -35,9 +37,14 @@ pub(super) fn choice<T: Copy>(
     })
 }
 
+/// An enum whose values are read and printed by their names in JSON.
+pub(super) trait Named: DeserializeOwned + fmt::Display {}
+
 /// Prints values of an enum by their names in JSON.
 macro_rules! shown_by_name {
     ($($kind:ty),+ $(,)?) => {$(
+        impl $crate::axes::axis::Named for $kind {}
+
         impl ::std::fmt::Display for $kind {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 ::serde::Serialize::serialize(self, f)
@@ -49,13 +56,13 @@ macro_rules! shown_by_name {
 pub(super) use shown_by_name;
 
 /// The value of an enum with that name in JSON.
-pub(super) fn one_of<T: DeserializeOwned>(kind: &'static str, text: &str) -> Result<T, AxisError> {
+pub(super) fn one_of<T: Named>(kind: &'static str, text: &str) -> Result<T, AxisError> {
     let mut names = Names { text, all: &[] };
     let found = T::deserialize(&mut names);
     found.map_err(|_| AxisError::UnknownName(UnknownName::new(kind, text, names.all)))
 }
 
-/// Reads a name, and takes note of all names that the enum has.
+/// Reads a name. serde passes the names of the enum to `deserialize_enum`: kept here for the error, which lists them.
 struct Names<'a> {
     text: &'a str,
     all: &'static [&'static str],

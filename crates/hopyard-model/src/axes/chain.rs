@@ -44,7 +44,7 @@ pub(super) const CHAIN: Descriptor<Option<u32>> = Descriptor {
     ..number::<1, 8>(Decides::Lab)
 };
 
-pub(super) const SEGMENTS_AXIS: Descriptor<Option<Segments>> = Descriptor {
+pub(super) const SEGMENTS: Descriptor<Option<Segments>> = Descriptor {
     name: "segments",
     summary: "what lies between two neighbours of a chain",
     values: "veth, bridge, macvlan, direct (default veth)",
@@ -53,7 +53,7 @@ pub(super) const SEGMENTS_AXIS: Descriptor<Option<Segments>> = Descriptor {
     ..word(Decides::Lab)
 };
 
-pub(super) const ROUTED_AXIS: Descriptor<Option<Routed>> = Descriptor {
+pub(super) const ROUTED: Descriptor<Option<Routed>> = Descriptor {
     name: "routed",
     summary: "senders whose traffic passes a routing container of their own; the others send on the link themselves",
     values: "all, half, none (default all)",

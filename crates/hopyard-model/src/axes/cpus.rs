@@ -56,7 +56,7 @@ impl FromStr for Cpus {
     }
 }
 
-pub(super) const PLACEMENT_AXIS: Descriptor<Placement> = Descriptor {
+pub(super) const PLACEMENT: Descriptor<Placement> = Descriptor {
     name: "placement",
     summary: "CPUs of the two ends",
     values: "same, split, free (default split)",
@@ -72,7 +72,7 @@ pub(super) const CLIENT_CPUS: Descriptor<Option<Cpus>> = Descriptor {
     ..text(Decides::Traffic)
 };
 
-pub(super) const SCHEDULER_AXIS: Descriptor<Option<Scheduler>> = Descriptor {
+pub(super) const SCHEDULER: Descriptor<Option<Scheduler>> = Descriptor {
     name: "scheduler",
     summary: "how the kernel schedules the client's flows",
     values: "default, round-robin (SCHED_RR), groups (a CPU share for each process; takes `containers`)",

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::DeserializeOwned;
-
-use super::axis::{Decides, one_of};
+use super::axis::{Decides, Named, one_of};
 use crate::names::{AxisError, Peer};
 use crate::{LoadKind, units};
 
 /// Everything about one axis, in one place. Each axis is a constant in a file of `axes`, and one entry of `registry.rs`
-/// names it. What most axes have in common comes from [`word`], [`number`], [`bytes`] or [`text`].
+/// names it. What most axes have in common comes from [`word`], [`number`], [`bytes`] or [`text`], and from [`optional`] or
+/// [`always`] for those that read their values themselves.
 pub(super) struct Descriptor<T> {
     /// Name on the command line and in plans.
     pub(super) name: &'static str,
@@ -104,9 +103,7 @@ pub(super) const fn optional<T: fmt::Display>(
 }
 
 /// An axis whose values are names: those that its type has in JSON.
-pub(super) const fn word<T: DeserializeOwned + fmt::Display>(
-    decides: Decides,
-) -> Descriptor<Option<T>> {
+pub(super) const fn word<T: Named>(decides: Decides) -> Descriptor<Option<T>> {
     optional(decides, |axis, text| one_of(axis, text).map(Some))
 }
 

@@ -166,7 +166,7 @@ impl FromStr for DeviceOffloads {
 
 as_text!(DeviceOffloads);
 
-pub(super) const DEVICE_OFFLOAD_AXIS: Descriptor<Option<DeviceOffloads>> = Descriptor {
+pub(super) const DEVICE_OFFLOAD: Descriptor<Option<DeviceOffloads>> = Descriptor {
     name: "device_offload",
     summary: "offload flags of single devices, before those above; also written gro@br0=on,off",
     values: "FLAG@DEVICE=on|off, several joined by +; FLAG may be `offload`, DEVICE of one path alone `PATH:DEVICE`; none (default: as the others)",
@@ -181,7 +181,7 @@ pub fn as_axis(name: &str, value: &str) -> (String, String) {
     if name.contains(AT) {
         let name = name.trim();
         (
-            DEVICE_OFFLOAD_AXIS.name.to_owned(),
+            DEVICE_OFFLOAD.name.to_owned(),
             format!("{name}={}", value.trim()),
         )
     } else {
@@ -196,7 +196,7 @@ pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     let (of_devices, mut others): (Vec<_>, Vec<_>) = sets
         .iter()
         .cloned()
-        .partition(|(name, _)| name == DEVICE_OFFLOAD_AXIS.name);
+        .partition(|(name, _)| name == DEVICE_OFFLOAD.name);
     let product = |all: Vec<String>, (_, values): (String, Vec<String>)| {
         let with = |one: &String| -> Vec<String> {
             let both = |value: &String| match (one.as_str(), value.as_str()) {
@@ -209,7 +209,7 @@ pub fn together(sets: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
     };
     if !of_devices.is_empty() {
         let values = of_devices.into_iter().fold(vec![String::new()], product);
-        others.push((DEVICE_OFFLOAD_AXIS.name.to_owned(), values));
+        others.push((DEVICE_OFFLOAD.name.to_owned(), values));
     }
     others
 }

@@ -31,7 +31,7 @@ pub(super) const FLOWS: Descriptor<u32> = Descriptor {
     ..always(Decides::LabOfProcesses, || 1, count::<1, MOST_FLOWS>)
 };
 
-pub(super) const CONTAINERS_AXIS: Descriptor<Option<Containers>> = Descriptor {
+pub(super) const CONTAINERS: Descriptor<Option<Containers>> = Descriptor {
     name: "containers",
     summary: "a process for each flow's sender: all in one endpoint, or each in a container",
     values: "native, own (default: one process, a thread for each flow)",

@@ -45,7 +45,7 @@ pub(super) const GUEST_MEMORY: Descriptor<Option<u32>> = Descriptor {
     ..bytes::<{ 256 << 20 }, { 2 << 30 }>(Decides::Lab)
 };
 
-pub(super) const ATTACH_AXIS: Descriptor<Option<Attach>> = Descriptor {
+pub(super) const ATTACH: Descriptor<Option<Attach>> = Descriptor {
     name: "attach",
     summary: "what a guest's card is attached to in the hub",
     values: "bridge, direct, macvtap (default bridge)",

@@ -18,7 +18,7 @@ pub enum Hook {
 
 shown_by_name!(Hook);
 
-pub(super) const HOOK_AXIS: Descriptor<Option<Hook>> = Descriptor {
+pub(super) const HOOK: Descriptor<Option<Hook>> = Descriptor {
     name: "hook",
     summary: "where the kernel runs the programs of the direct switch",
     values: "tcx, clsact (default tcx; clsact for more than 64 ports and before Linux 6.6)",

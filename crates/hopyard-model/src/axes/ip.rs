@@ -19,7 +19,7 @@ pub enum Family {
 
 shown_by_name!(Family);
 
-pub(super) const FAMILY_AXIS: Descriptor<Family> = Descriptor {
+pub(super) const FAMILY: Descriptor<Family> = Descriptor {
     name: "family",
     summary: "IP version",
     values: "4, 6 (default 4)",

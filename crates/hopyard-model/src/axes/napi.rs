@@ -18,7 +18,7 @@ pub enum Napi {
 
 shown_by_name!(Napi);
 
-pub(super) const NAPI_AXIS: Descriptor<Option<Napi>> = Descriptor {
+pub(super) const NAPI: Descriptor<Option<Napi>> = Descriptor {
     name: "napi",
     summary: "who polls devices that have NAPI (veth: with gro=on tso=off): softirqs, or a thread each",
     values: "softirq, threaded (default softirq)",

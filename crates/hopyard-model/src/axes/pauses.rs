@@ -41,7 +41,7 @@ impl FromStr for Pause {
 }
 
 /// How long the wire rests at a time.
-pub(super) const OF_THE_WIRE: Descriptor<Option<Pause>> = Descriptor {
+pub(super) const WIRE_PAUSE: Descriptor<Option<Pause>> = Descriptor {
     name: "wire_pause",
     summary: "a wire with a `rate` sends at full speed and rests for so long at a time, which costs the \
               sender almost no CPU time for each frame",
@@ -52,7 +52,7 @@ pub(super) const OF_THE_WIRE: Descriptor<Option<Pause>> = Descriptor {
 };
 
 /// How long a paced sender rests at a time.
-pub(super) const OF_THE_SENDER: Descriptor<Option<Pause>> = Descriptor {
+pub(super) const PACE_PAUSE: Descriptor<Option<Pause>> = Descriptor {
     name: "pace_pause",
     summary: "a sender with a `pace` rests for so long at a time and then sends all that is due, which takes \
               fewer sleeps",

@@ -72,7 +72,7 @@ pub(super) const PACE: Descriptor<Option<Rate>> = Descriptor {
     ..text(Decides::Traffic)
 };
 
-pub(super) const DISTRIBUTION_AXIS: Descriptor<Option<Distribution>> = Descriptor {
+pub(super) const DISTRIBUTION: Descriptor<Option<Distribution>> = Descriptor {
     name: "distribution",
     summary: "of the times between messages of udp_paced or connections of tcp_conns",
     values: "constant, poisson (default constant)",

@@ -153,7 +153,7 @@ axes! {
     /// Number of parallel connections or datagram flows.
     flows: u32 = flows::FLOWS,
     /// What sends the flows; absent is one process for all of them.
-    containers: Option<Containers> = flows::CONTAINERS_AXIS,
+    containers: Option<Containers> = flows::CONTAINERS,
     /// Bytes passed to the kernel per call (streams).
     message_size_bytes: Option<u32> = messages::MESSAGE_SIZE,
     /// Bytes of a request (request/response).
@@ -163,7 +163,7 @@ axes! {
     /// Requests of a flow in flight (request/response over standing flows); absent is one.
     outstanding: Option<u32> = outstanding::OUTSTANDING,
     /// By which calls both ends send and receive; absent is calls that wait.
-    api: Option<Api> = api::API_AXIS,
+    api: Option<Api> = api::API,
     /// Does the sender of a stream send from its memory, without a copy? Absent is no.
     zerocopy: Option<Switch> = sockets::ZERO_COPY,
     /// `SO_SNDBUF` and `SO_RCVBUF` asked for; absent leaves the kernel's own.
@@ -175,32 +175,32 @@ axes! {
     /// Whether connections use Multipath TCP; absent is off.
     mptcp: Option<Switch> = sockets::MPTCP,
     /// Where the two ends run.
-    placement: Placement = cpus::PLACEMENT_AXIS,
+    placement: Placement = cpus::PLACEMENT,
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
     client_cpus: Option<Cpus> = cpus::CLIENT_CPUS,
     /// How the client's flows are scheduled; absent is as everything else.
-    scheduler: Option<Scheduler> = cpus::SCHEDULER_AXIS,
+    scheduler: Option<Scheduler> = cpus::SCHEDULER,
     /// IP version.
-    family: Family = ip::FAMILY_AXIS,
+    family: Family = ip::FAMILY,
     /// MTU of every device of the path, bytes.
     mtu_bytes: u32 = ip::MTU,
     /// Rate of the wire (peer `far`).
     #[serde(default, deserialize_with = "rates::there")]
     rate_bps: Option<Rate> = rates::WIRE_RATE,
     /// How long a wire with a rate rests at a time, ns; absent where it holds back each frame by itself.
-    wire_pause_ns: Option<Pause> = pauses::OF_THE_WIRE,
+    wire_pause_ns: Option<Pause> = pauses::WIRE_PAUSE,
     /// What the sender of a stream offers at most, bit/s of payload, all flows together; absent is as
     /// fast as it can.
     #[serde(default, deserialize_with = "rates::there")]
     pace_bps: Option<Rate> = rates::PACE,
     /// How long a paced sender rests at a time, ns; absent is a sleep for each message.
-    pace_pause_ns: Option<Pause> = pauses::OF_THE_SENDER,
+    pace_pause_ns: Option<Pause> = pauses::PACE_PAUSE,
     /// Connections that `tcp_conns` opens per second, all flows together.
     connections_per_s: Option<u32> = connection_rate::CONNECTION_RATE,
     /// Distribution of the times between messages of `udp_paced`, or connections of `tcp_conns`; absent is constant.
-    distribution: Option<Distribution> = rates::DISTRIBUTION_AXIS,
+    distribution: Option<Distribution> = rates::DISTRIBUTION,
     /// The datagrams that `udp_trace` sends, with their times.
-    trace: Option<Trace> = trace::TRACE_AXIS,
+    trace: Option<Trace> = trace::TRACE,
     /// What rate is searched for, instead of a pace that is given.
     search: Option<SearchFor> = rates::SEARCH,
     /// When the flows begin; absent is all at once.
@@ -210,7 +210,7 @@ axes! {
     /// Rules that match nothing, in the hub's forward hook; absent is none.
     rules: Option<u32> = hub::RULES,
     /// Packet filter rules of the user in the hub; absent is none.
-    ruleset: Option<Ruleset> = ruleset::RULESET_AXIS,
+    ruleset: Option<Ruleset> = ruleset::RULESET,
     /// Services that the hub translates; absent is one.
     services: Option<u32> = services::SERVICES,
     /// Connections that the hub tracks before the traffic begins; absent is none.
@@ -218,15 +218,15 @@ axes! {
     /// Forwarding containers in a row; absent is one.
     chain: Option<u32> = chain::CHAIN,
     /// What connects two neighbours of a chain; absent is a veth pair.
-    segments: Option<Segments> = chain::SEGMENTS_AXIS,
+    segments: Option<Segments> = chain::SEGMENTS,
     /// Which senders' traffic passes a routing container; absent is that of all.
-    routed: Option<Routed> = chain::ROUTED_AXIS,
+    routed: Option<Routed> = chain::ROUTED,
     /// CPUs of a guest; absent is one.
     guest_cpus: Option<u32> = guest::GUEST_CPUS,
     /// Memory of a guest, bytes; absent is 512 MiB.
     guest_memory_bytes: Option<u32> = guest::GUEST_MEMORY,
     /// What a guest's card is attached to; absent is a bridge.
-    attach: Option<Attach> = guest::ATTACH_AXIS,
+    attach: Option<Attach> = guest::ATTACH,
     /// Does vhost-net carry the frames of a guest's card? Absent is yes where the device is there.
     vhost: Option<Switch> = guest::VHOST,
     /// Queues of each multi-queue device; absent leaves the path's own number.
@@ -234,13 +234,13 @@ axes! {
     /// Threads of the tap switch that serve them; absent is one for each.
     queue_threads: Option<u32> = taps::QUEUE_THREADS,
     /// What chooses among them; absent leaves the path's own.
-    steering: Option<Steering> = taps::STEERING_AXIS,
+    steering: Option<Steering> = taps::STEERING,
     /// Frames that each queue of a multi-queue tap holds; absent leaves the tap switch's own number.
     queue_length: Option<u32> = taps::QUEUE_LENGTH,
     /// Which frames of a TCP flow the tap switch joins; absent leaves its own.
-    join: Option<Join> = taps::JOIN_AXIS,
+    join: Option<Join> = taps::JOIN,
     /// Where the programs of the direct switch run; absent is tcx, and clsact for many ports or without tcx.
-    hook: Option<Hook> = hook::HOOK_AXIS,
+    hook: Option<Hook> = hook::HOOK,
     /// All offload flags that can be changed, at once; absent leaves the kernel's defaults.
     offload: Option<Switch> = offloads::ALL_OFFLOADS,
     /// TCP segmentation offload.
@@ -254,11 +254,11 @@ axes! {
     /// Transmit checksum offload.
     tx_checksum: Option<Switch> = offloads::TX_CHECKSUM,
     /// Offload flags of single devices, as `gro@br0=off+tso@hub/up0=on`; absent is none.
-    device_offload: Option<DeviceOffloads> = device_offload::DEVICE_OFFLOAD_AXIS,
+    device_offload: Option<DeviceOffloads> = device_offload::DEVICE_OFFLOAD,
     /// Largest GSO and GRO packets of every device, bytes; absent leaves them as the kernel makes the device.
     gso_max_bytes: Option<u32> = gso_max::GSO_MAX,
     /// Who polls every device that has NAPI; absent is a softirq.
-    napi: Option<Napi> = napi::NAPI_AXIS,
+    napi: Option<Napi> = napi::NAPI,
     /// Receive packet steering on every device; absent is off.
     rps: Option<Switch> = steering::RPS,
     /// Receive flow steering on every device; absent is off.
@@ -266,7 +266,7 @@ axes! {
     /// Transmit packet steering on every device with several transmit queues; absent is off.
     xps: Option<Switch> = steering::XPS,
     /// Which of two settings of this host, where a run compares two.
-    setting: Option<Setting> = setting::SETTING_AXIS,
+    setting: Option<Setting> = setting::SETTING,
 }
 
 /// The axis with that name.

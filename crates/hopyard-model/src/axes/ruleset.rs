@@ -94,7 +94,7 @@ impl FromStr for Ruleset {
             return Err(AxisError::UnknownName(UnknownName::new(
                 "file with rules",
                 text,
-                [RULESET_AXIS.values],
+                [RULESET.values],
             )));
         }
         Ok(Self::File {
@@ -106,7 +106,7 @@ impl FromStr for Ruleset {
 
 as_text!(Ruleset);
 
-pub(super) const RULESET_AXIS: Descriptor<Option<Ruleset>> = Descriptor {
+pub(super) const RULESET: Descriptor<Option<Ruleset>> = Descriptor {
     name: "ruleset",
     summary: "packet filter rules of a file in the hub; also written --ruleset FILE",
     values: "FILE for `nft -f`, or of iptables-save; sample:bridge, sample:bridge-rule; none (default)",
@@ -142,7 +142,7 @@ mod tests {
             let ruleset: Ruleset = sample.name().parse().unwrap();
             assert_eq!(ruleset, Ruleset::Sample(sample));
             assert_eq!(ruleset.to_string(), sample.name());
-            assert!(RULESET_AXIS.values.contains(sample.name()));
+            assert!(RULESET.values.contains(sample.name()));
         }
         for wrong in ["", " ", "#0123456789ab"] {
             let error = wrong.parse::<Ruleset>().unwrap_err().to_string();

@@ -41,7 +41,7 @@ impl fmt::Display for Setting {
     }
 }
 
-pub(super) const SETTING_AXIS: Descriptor<Option<Setting>> = Descriptor {
+pub(super) const SETTING: Descriptor<Option<Setting>> = Descriptor {
     name: "setting",
     summary: "one of two settings of this host, which the commands of --a and --b make",
     values: "a, b (given by --a and --b alone)",

@@ -55,7 +55,7 @@ pub(super) const QUEUE_THREADS: Descriptor<Option<u32>> = Descriptor {
     ..number::<1, 256>(Decides::Lab)
 };
 
-pub(super) const STEERING_AXIS: Descriptor<Option<Steering>> = Descriptor {
+pub(super) const STEERING: Descriptor<Option<Steering>> = Descriptor {
     name: "steering",
     summary: "who chooses the queue of a tap by which a frame leaves the kernel",
     values: "kernel, hash, cpu, pinned (default hash)",
@@ -74,7 +74,7 @@ pub(super) const QUEUE_LENGTH: Descriptor<Option<u32>> = Descriptor {
     ..number::<1, 100_000>(Decides::Lab)
 };
 
-pub(super) const JOIN_AXIS: Descriptor<Option<Join>> = Descriptor {
+pub(super) const JOIN: Descriptor<Option<Join>> = Descriptor {
     name: "join",
     summary: "which frames of a TCP flow the tap switch joins: none, as GRO does, or all that follow each other",
     values: "off, packets, stream (default stream)",

@@ -53,7 +53,7 @@ impl FromStr for Trace {
             return Err(AxisError::UnknownName(UnknownName::new(
                 "trace",
                 text,
-                [TRACE_AXIS.values],
+                [TRACE.values],
             )));
         }
         Ok(Self::File {
@@ -66,7 +66,7 @@ impl FromStr for Trace {
 as_text!(Trace);
 
 /// The datagrams that are replayed.
-pub(super) const TRACE_AXIS: Descriptor<Option<Trace>> = Descriptor {
+pub(super) const TRACE: Descriptor<Option<Trace>> = Descriptor {
     name: "trace",
     summary: "sizes of the datagrams of udp_trace and the times between them",
     values: "FILE with lines `gap_s,bytes` (docs/datagrams.md makes one of a pcap); sample (default)",
