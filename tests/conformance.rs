@@ -214,13 +214,19 @@ fn enough(lab: &Lab, cell: &Cell) -> Result<Measurement, String> {
     let is_guest = lab.topology.client.guest_cpus.is_some();
     let mut window_ms = if is_guest { 400 } else { 100 };
     unless_disturbed(|| {
-        let measured = proved(lab, cell, window_ms);
-        window_ms = LONGEST_MS.min(2 * window_ms);
-        let measured = measured?;
-        if measured.received.bytes < ENOUGH_BYTES {
-            return Err(format!("only {:?} arrived", measured.received));
+        loop {
+            let measured = proved(lab, cell, window_ms);
+            let is_longest = window_ms == LONGEST_MS;
+            window_ms = LONGEST_MS.min(2 * window_ms);
+            let measured = measured?;
+            if measured.received.bytes >= ENOUGH_BYTES {
+                return each_hop_counts(lab, cell, &measured).map(|()| measured);
+            }
+            // Tests beside this one take CPUs too, and are no disturbance.
+            if is_longest {
+                return Err(format!("only {:?} arrived", measured.received));
+            }
         }
-        each_hop_counts(lab, cell, &measured).map(|()| measured)
     })
 }
 

@@ -125,6 +125,7 @@ fn the_threads_do_the_receiving() {
 
 #[test]
 fn without_anything_to_poll_it_is_refused_with_advice() {
+    let _sole = sole_poller();
     let _beside = beside();
     let refused = |more: &[&str], advice: &[&str]| {
         let words = [
