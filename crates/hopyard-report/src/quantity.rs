@@ -53,8 +53,8 @@ impl Scale {
     }
 }
 
-/// The units of a quantity, largest first, with the base units that each has. The first one that the greatest value reaches is used,
-/// else the last.
+/// The units of a quantity, largest first, each with its size in base units. The first that the greatest value reaches is used, else
+/// the last.
 fn family(name: &str) -> &'static [(f64, &'static str)] {
     match name {
         CPU_PER_TRANSACTION | CLIENT_CPU_PER_TRANSACTION | SERVER_CPU_PER_TRANSACTION => {

@@ -17,6 +17,7 @@ pub(super) static VRF: Path = Path {
     needs: &[Need::VETH, Need::VRF],
     learns: true,
     crosses_cable: true,
+    // The host needs an address within the domain alone.
     ..Path::routed(build)
 };
 

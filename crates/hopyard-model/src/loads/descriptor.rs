@@ -14,7 +14,7 @@ pub(super) const SHORT_TURN: Duration = Duration::from_millis(10);
 
 /// One load: everything that the stages need to know about it.
 ///
-/// No field has a default, so that a new load must give each of them, or name the load that it takes the others from.
+/// Each load gives every field, or takes the rest from a load that it names (`..tcp_rr::LOAD`): who adds a field looks at those too.
 pub struct Load {
     /// Name on the command line and in JSON: netperf's name in lower case, if netperf has such a test.
     pub name: &'static str,
