@@ -1,4 +1,4 @@
-//! Scheduling by waiting.
+//! The scheduling policy `SCHED_BATCH`, for a while.
 
 use hopyard_net::cpu::{Policy, schedule_current_thread};
 
@@ -8,7 +8,7 @@ use hopyard_net::cpu::{Policy, schedule_current_thread};
 pub struct Batch(());
 
 impl Batch {
-    /// Begins it.
+    /// Gives the calling thread the policy.
     ///
     /// # Errors
     /// The kernel refused.

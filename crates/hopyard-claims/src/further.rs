@@ -43,8 +43,7 @@ pub struct Further {
 }
 
 /// What to measure next with the time that is left. What was `spent` on a claim counts with what it still seems to take: one that takes
-/// more each time lies on its bound, and shall not keep the others waiting. `None` if every
-/// claim is decided, or seems to take too long.
+/// more each time lies on its bound, and shall not keep the others waiting. `None` if every claim is decided, or seems to take too long.
 ///
 /// # Errors
 /// A plan that comes along is wrong, which a test rules out.

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use crate::bpffs::{check_name, directory, is_directory};
-use crate::ending;
 use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ISOLATED};
@@ -13,6 +12,7 @@ use crate::mac::Mac;
 use crate::rate::Rate;
 use crate::state::{self, Stage, State, stage};
 use crate::switch::Switch;
+use crate::teardown;
 
 /// A switch as it is found without waiting for anybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Switch {
         if !switch.repair()?.is_empty() {
             return Ok(false);
         }
-        ending::all(&switch.directory)?;
+        teardown::all(&switch.directory)?;
         Ok(true)
     }
 }

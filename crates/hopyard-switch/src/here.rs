@@ -155,8 +155,8 @@ fn running_at(handle: &Handle, device: &str) -> Result<Option<u32>> {
 pub(crate) fn stray(device: &str, program: u32) -> String {
     format!(
         "program {program} of a hopyard switch runs at `{device}`, but that switch is not in {}: it was \
-         made under another mount of the BPF file system, or removed from another network namespace; \
-         delete it there, or detach the program (`bpftool link`, of a classifier `tc filter`)",
+         made under another mount of the BPF file system (delete it there), or deleted by a command in another \
+         network namespace; to detach the program: `bpftool link`, of a classifier `tc filter`",
         bpffs::HOME
     )
 }

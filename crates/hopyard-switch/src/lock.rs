@@ -12,11 +12,11 @@ use crate::bpffs::{
     BPFFS, HOME, directory, files, is_directory, is_empty, is_gone, is_home_there, is_ours,
     is_there, names, no_access, prepare, stands_at,
 };
-use crate::ending;
 use crate::error::{Result, file_error};
 use crate::hook::is_file_of_a_program;
 use crate::shortcut_files;
 use crate::state::{MAPS, Stage, stage};
+use crate::teardown;
 
 /// The right to make, change and remove switches, [`HOME`] and the mount: one holder at a time; ends with
 /// this value or with the process.
@@ -128,7 +128,7 @@ pub(crate) fn finish(directory: &Path) -> Result<()> {
         .iter()
         .all(|file| is_file_of_a_switch(file))
     {
-        true => ending::all(directory),
+        true => teardown::all(directory),
         false => Ok(()),
     }
 }

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use crate::attached::UPLINK;
 use crate::bpffs::{self, check_name, directory, is_directory};
-use crate::ending;
 use crate::error::{Error, Result};
 use crate::here::Here;
 use crate::hook::{Hooks, uplink_link};
@@ -23,6 +22,7 @@ use crate::lock::{self, Lock};
 use crate::mac::Mac;
 use crate::state::{Stage, State, stage};
 use crate::switch::{Switch, no_switch};
+use crate::teardown;
 use crate::uplink::{hosts_flag, others_of_the_host};
 use crate::{programs, shortcut};
 
@@ -90,7 +90,7 @@ impl Switch {
         if made.is_err() {
             // The first problem is the one to report; what stays is unfinished, so the next command
             // removes it.
-            let _ = ending::all(&directory);
+            let _ = teardown::all(&directory);
         }
         made
     }

@@ -1,10 +1,10 @@
 //! Removing switches.
 
 use crate::bpffs::{check_name, directory, is_directory};
-use crate::ending::all;
 use crate::error::Result;
 use crate::lock::Lock;
 use crate::switch::{Switch, no_switch};
+use crate::teardown::all;
 
 impl Switch {
     /// Removes whatever there is under a name, whole or not, of whichever version; nothing is fine.

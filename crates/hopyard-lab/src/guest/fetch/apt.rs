@@ -29,7 +29,6 @@ const LARGEST: u64 = 1 << 30;
 /// Whom apt lets fetch, where it runs as root: nothing else is this user's.
 const FETCHER: &str = "_apt";
 
-/// apt with directories of its own.
 pub(super) struct Apt {
     home: Scratch,
     options: Vec<String>,
@@ -142,7 +141,7 @@ impl Apt {
 
     /// The newest image for virtual machines whose version begins so.
     pub(super) fn newest(&self, version: &str) -> Result<String> {
-        // Debian has kernels made for them; those of Ubuntu for everything have what they need.
+        // Debian packs kernels for virtual machines apart. Ubuntu's `generic` boots in one.
         let architecture = debian_architecture();
         let pattern = format!("^linux-image-{version}.*-(cloud-{architecture}|generic)$");
         let found = self.run("apt-cache", &["search", "--names-only", &pattern])?;

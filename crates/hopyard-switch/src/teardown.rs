@@ -10,11 +10,11 @@ use crate::shortcut;
 use crate::state::State;
 
 impl State {
-    /// Has the programs of all ports drop what their devices send; nobody sends to them either. The records stay, and tell of the
-    /// devices.
+    /// From here on the programs drop what the devices of ports send, and nobody sends to ports. The records stay: they say which
+    /// devices have programs.
     fn silence(&mut self) -> Result<()> {
         let ports = self.ports()?;
-        // First of all: a port that still sends could use the addresses of one that is forgotten.
+        // Before addresses are forgotten: a port that still sends could use those of another.
         for (slot, record) in &ports {
             self.forget_device(record.device, *slot)?;
         }
@@ -40,13 +40,13 @@ impl State {
         Ok(record)
     }
 
-    /// Ends the programs that do not end with their links. A device whose program is taken off talks to the host's stack like any
-    /// other. Therefore all ports are silent before: killed in between, none talks to the host while others still have a switch.
+    /// Takes off the programs that do not go with their links. A device without its program talks to the host's stack. So all ports
+    /// are silent before: if this is killed half-way, no port forwards any more.
     fn end(&mut self, directory: &Path) -> Result<()> {
         let config = self.config()?;
         // Records of another version may mean something else.
         if config.version == LAYOUT_VERSION {
-            // From here on it is finished, by whoever gets the lock next if not by us.
+            // If this process is killed from here on, whoever gets the lock next finishes.
             self.set_config(Config {
                 state: STATE_BUSY,
                 ..config
@@ -57,8 +57,8 @@ impl State {
     }
 }
 
-/// Removes all there is in the directory of a switch. Links end with their files; classifiers go before, while there are maps to
-/// tell of them.
+/// Removes everything in the directory of a switch. Links end with their files. Classifiers go before, while the maps that list
+/// their devices are there.
 pub(crate) fn all(directory: &Path) -> Result<()> {
     // What a link leads to is no switch.
     if !is_directory(directory) {
