@@ -28,10 +28,13 @@ impl Switch {
         check_name("remove a switch", name)?;
         let directory = directory(name);
         // Before the lock is taken: that finishes a removal that was interrupted.
-        if !is_directory(&directory) {
+        let was_there = is_directory(&directory);
+        // Before the switch is missed: whoever may not look there sees none.
+        let lock = Lock::at_home()?;
+        if !was_there {
             return Err(no_switch(name));
         }
-        let Some(_lock) = Lock::at_home()? else {
+        let Some(_lock) = lock else {
             return Ok(());
         };
         all(&directory)
