@@ -342,6 +342,13 @@ fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_change
             assert_eq!(far_less, site.state(&site.there), "{said}");
         };
         check(&["--paths", "veth"], &["veth"]);
+        for (words, out) in [
+            (["--peer", "local"], "leave `--peer local` out"),
+            (["--turns", "on"], "leave `--turns on` out"),
+            (["--set", "wire_pause=1ms"], "leave `wire_pause` out"),
+        ] {
+            check(&[&["--paths", "bridge"], &words[..]].concat(), &[out]);
+        }
         check(
             &["--paths", "bridge", "--set", "rate=100mbit"],
             &["leave `rate` out"],

@@ -265,7 +265,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         }
         plan.compare_settings(settings);
     }
-    args.endpoints.apply(&mut plan, &args.set)?;
+    args.endpoints.apply(&mut plan, args)?;
     plan.fail_on = args.fail_on;
     plan.needs = Need::all(&args.need)
         .map_err(Failure::request)?

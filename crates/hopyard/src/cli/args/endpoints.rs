@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use clap::Args as ClapArgs;
 
+use super::RunArgs;
 use crate::cli::Failure;
 use crate::lab::{self, Endpoints, NoPrefix, Prefix, Uplink};
 use crate::model::Peer;
@@ -84,27 +85,18 @@ impl EndpointArgs {
         }
     }
 
-    /// Puts them into a plan. `asked`: the axes set on the command line.
+    /// Puts them into a plan. `args`: what else the command line says.
     ///
     /// # Errors
-    /// One is missing, or no path of the plan uses them.
-    pub(in crate::cli) fn apply(
-        &self,
-        plan: &mut Plan,
-        asked: &[(String, Vec<String>)],
-    ) -> Result<(), Failure> {
+    /// One is missing, no path of the plan uses them, or labs of an uplink cannot be as asked.
+    pub(in crate::cli) fn apply(&self, plan: &mut Plan, args: &RunArgs) -> Result<(), Failure> {
         let is_given =
             self.client.is_some() || self.server.is_some() || self.server_address.is_some();
         plan.endpoints = self.endpoints(plan.endpoints.as_ref())?;
         if self.uplink.is_some() {
-            if let Some((axis, _)) = asked.iter().find(|(axis, _)| axis == "wire_pause") {
-                return Err(Failure::request(format!(
-                    "a real cable makes no pauses: leave `{axis}` out"
-                )));
-            }
-            // One lab at a time has the card.
+            check_uplink(args)?;
             plan.turns = false;
-            let is_of_the_plan = |axis: &str| !asked.iter().any(|(name, _)| name == axis);
+            let is_of_the_plan = |axis: &str| !args.set.iter().any(|(name, _)| name == axis);
             let mut left_out = BTreeSet::new();
             for part in &mut plan.parts {
                 part.peers = vec![Peer::Far];
@@ -133,6 +125,22 @@ impl EndpointArgs {
         }
         Ok(())
     }
+}
+
+/// What labs of an uplink cannot be.
+fn check_uplink(args: &RunArgs) -> Result<(), Failure> {
+    let is_set = |axis: &str| args.set.iter().any(|(name, _)| name == axis);
+    let elsewhere = |peer: &&Peer| **peer != Peer::Far;
+    let why = if is_set("wire_pause") {
+        "a real cable makes no pauses: leave `wire_pause` out".to_owned()
+    } else if let Some(peer) = args.peer.iter().flatten().find(elsewhere) {
+        format!("the server of --uplink is the machine of --far: leave `--peer {peer}` out")
+    } else if args.turns == Some(true) {
+        "one lab at a time has the card of --uplink: leave `--turns on` out".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Failure::request(why))
 }
 
 fn is_between_endpoints(part: &Part) -> bool {
