@@ -92,6 +92,9 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
         site.run(&words).exits(2).says(&["not to say"]);
         let words = ["run", &file, "-o", "flood", "--relay", "yes"];
         site.run(&words).exits(2);
+        for unmade in ["none", "other", "flood"] {
+            assert!(!site.room.at(unmade).exists(), "{unmade}");
+        }
     });
 }
 

@@ -220,23 +220,26 @@ fn run(args: &RunArgs) -> Done {
     // Before anything is made, so that no signal is missed.
     signals::listen().map_err(|e| Failure::internal(&e))?;
     let program = own_program()?;
-    let mut store = if args.resume {
-        Store::resume(&args.output, &endpoints)?
+    let (mut store, relays) = if args.resume {
+        let store = Store::resume(&args.output, &endpoints)?;
+        let relays = relays(&args.relay, &store.fleet.plan)?;
+        (store, relays)
     } else {
         let settings = Settings {
             relays: args.relay.len(),
             ..args.settings.settings()
         };
-        Store::create(&args.output, Plan::new(endpoints, &settings)?)?
+        let plan = Plan::new(endpoints, &settings)?;
+        // Before the directory is made: a relay that cannot be used leaves none.
+        let relays = relays(&args.relay, &plan)?;
+        (Store::create(&args.output, plan)?, relays)
     };
     let mut watch = Watch::new();
     let see = |progress| watch.see(progress);
     let (limit, stopped) = (args.time_limit, signals::interrupted);
-    let driven = if args.relay.is_empty() {
-        drive(&mut store, &mut Children::new(program), limit, stopped, see)
-    } else {
-        let mut relays = Relays::start(&args.relay, &store.fleet.plan)?;
-        drive(&mut store, &mut relays, limit, stopped, see)
+    let driven = match relays {
+        None => drive(&mut store, &mut Children::new(program), limit, stopped, see),
+        Some(mut relays) => drive(&mut store, &mut relays, limit, stopped, see),
     };
     watch.end();
     if let Some((place, why)) = store.missing.first() {
@@ -262,6 +265,14 @@ fn run(args: &RunArgs) -> Done {
         End::Interrupted => Ok(ExitCode::from(signals::INTERRUPTED)),
         End::Complete | End::TimeLimit => Ok(status),
     }
+}
+
+/// The machines that measure in place of this one, if any were named.
+fn relays(named: &[Prefix], plan: &Plan) -> Result<Option<Relays>, Failure> {
+    Ok(match named {
+        [] => None,
+        _ => Some(Relays::start(named, plan)?),
+    })
 }
 
 fn own_program() -> Result<PathBuf, Failure> {
