@@ -92,7 +92,7 @@ impl Gathering {
 fn module_name(file: &Path) -> Option<String> {
     let name = file.file_name()?.to_str()?;
     let (stem, ending) = name.split_once(".ko")?;
-    ["", ".xz", ".zst"]
+    ["", ".gz", ".xz", ".zst"]
         .contains(&ending)
         .then(|| stem.replace('-', "_"))
 }
@@ -172,16 +172,17 @@ mod tests {
     fn names_of_modules() {
         let of = |file: &str| module_name(Path::new(file));
         assert_eq!(of("/m/nf-tables.ko").as_deref(), Some("nf_tables"));
-        assert_eq!(of("veth.ko.xz").as_deref(), Some("veth"));
-        assert_eq!(of("veth.ko.zst").as_deref(), Some("veth"));
-        for none in ["modules.order", "veth.ko.gz", "veth.o"] {
+        for packed in ["veth.ko.gz", "veth.ko.xz", "veth.ko.zst"] {
+            assert_eq!(of(packed).as_deref(), Some("veth"), "{packed}");
+        }
+        for none in ["modules.order", "veth.ko.bz2", "veth.o"] {
             assert_eq!(of(none), None, "{none}");
         }
     }
 
     #[test]
     fn what_is_no_module_is_refused() {
-        for name in ["a.ko", "a.ko.xz", "a.ko.zst"] {
+        for name in ["a.ko", "a.ko.gz", "a.ko.xz", "a.ko.zst"] {
             let error = read(Path::new(name), b"no module".to_vec()).unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
         }

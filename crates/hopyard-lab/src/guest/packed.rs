@@ -1,7 +1,8 @@
-//! What xz or zstd packed: modules, and the kernel in its image.
+//! What gzip, xz or zstd packed: modules, and the kernel in its image.
 
 use std::io::Read;
 
+use flate2::read::GzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::StreamingDecoder;
 
@@ -11,6 +12,7 @@ const DICTIONARY_KIB: u32 = 128 << 10;
 /// Who packed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
+    Gzip,
     Xz,
     Zstd,
 }
@@ -19,7 +21,9 @@ impl Packing {
     /// As its first bytes say; `None` if it is plain, or packed by something else.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let begins = |magic: &[u8]| bytes.starts_with(magic);
-        if begins(b"\xfd7zXZ\0") {
+        if begins(b"\x1f\x8b\x08") {
+            Some(Self::Gzip)
+        } else if begins(b"\xfd7zXZ\0") {
             Some(Self::Xz)
         } else if begins(b"\x28\xb5\x2f\xfd") {
             Some(Self::Zstd)
@@ -34,6 +38,7 @@ impl Packing {
     /// It is damaged, or larger.
     pub(super) fn unpack(self, packed: &[u8], largest: u64) -> Result<Vec<u8>, String> {
         let decoder: Box<dyn Read + '_> = match self {
+            Self::Gzip => Box::new(GzDecoder::new(packed)),
             Self::Xz => Box::new(XzReader::new_mem_limit(packed, false, DICTIONARY_KIB)),
             Self::Zstd => Box::new(StreamingDecoder::new(packed).map_err(|e| e.to_string())?),
         };
