@@ -92,6 +92,8 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
         site.run(&words).exits(2).says(&["not to say"]);
         let words = ["run", &file, "-o", "flood", "--relay", "yes"];
         site.run(&words).exits(2);
+        let words = ["run", &file, "-o", "again", "--relay", "false"];
+        site.run(&words).exits(2).says(&["is not empty"]);
         for unmade in ["none", "other", "flood"] {
             assert!(!site.room.at(unmade).exists(), "{unmade}");
         }

@@ -30,17 +30,26 @@ pub struct Store {
 }
 
 impl Store {
-    /// A directory for a new fleet: one that is not there, or empty.
+    /// May a new fleet be stored there?
     ///
     /// # Errors
-    /// There is something in it already, or it cannot be made.
-    pub fn create(directory: &Path, plan: Plan) -> Result<Self> {
+    /// There is something in it already, or it cannot be read.
+    pub fn check_unused(directory: &Path) -> Result<()> {
         if is_used(directory)? {
             return Err(Error::Wrong(format!(
                 "{} is not empty: --resume goes on with a fleet that is in it, or choose another directory",
                 shown(directory)
             )));
         }
+        Ok(())
+    }
+
+    /// A directory for a new fleet: one that is not there, or empty.
+    ///
+    /// # Errors
+    /// There is something in it already, or it cannot be made.
+    pub fn create(directory: &Path, plan: Plan) -> Result<Self> {
+        Self::check_unused(directory)?;
         let started = jiff::Timestamp::now().to_string();
         let fleet = Fleet::new(plan, started);
         let pairs = directory.join("pairs");

@@ -230,7 +230,8 @@ fn run(args: &RunArgs) -> Done {
             ..args.settings.settings()
         };
         let plan = Plan::new(endpoints, &settings)?;
-        // Before the directory is made: a relay that cannot be used leaves none.
+        Store::check_unused(&args.output)?;
+        // The directory is made after the relays: a relay that cannot be used leaves none behind.
         let relays = relays(&args.relay, &plan)?;
         (Store::create(&args.output, plan)?, relays)
     };
