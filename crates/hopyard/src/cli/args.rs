@@ -136,6 +136,13 @@ pub(super) struct RunArgs {
     pub(super) guest: GuestArgs,
 }
 
+impl RunArgs {
+    /// Does `--set` name this axis?
+    pub(super) fn sets(&self, axis: &str) -> bool {
+        self.set.iter().any(|(name, _)| name == axis)
+    }
+}
+
 #[derive(Debug, ClapArgs)]
 pub(super) struct ListArgs {
     /// What to list

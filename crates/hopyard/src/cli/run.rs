@@ -257,7 +257,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         plan.base_asked = true;
     }
     if let Some(settings) = settings(args) {
-        if args.set.iter().any(|(axis, _)| axis == Plan::SETTING) {
+        if args.sets(Plan::SETTING) {
             return Err(Failure::request(format!(
                 "--set {}: --a and --b change this axis already, leave it out",
                 Plan::SETTING

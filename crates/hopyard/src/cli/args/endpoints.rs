@@ -95,8 +95,9 @@ impl EndpointArgs {
         plan.endpoints = self.endpoints(plan.endpoints.as_ref())?;
         if self.uplink.is_some() {
             check_uplink(args)?;
+            // One lab at a time has the card.
             plan.turns = false;
-            let is_of_the_plan = |axis: &str| !args.set.iter().any(|(name, _)| name == axis);
+            let is_of_the_plan = |axis: &str| !args.sets(axis);
             let mut left_out = BTreeSet::new();
             for part in &mut plan.parts {
                 part.peers = vec![Peer::Far];
@@ -127,11 +128,10 @@ impl EndpointArgs {
     }
 }
 
-/// What labs of an uplink cannot be.
+/// Refuses what labs of an uplink cannot be.
 fn check_uplink(args: &RunArgs) -> Result<(), Failure> {
-    let is_set = |axis: &str| args.set.iter().any(|(name, _)| name == axis);
     let elsewhere = |peer: &&Peer| **peer != Peer::Far;
-    let why = if is_set("wire_pause") {
+    let why = if args.sets("wire_pause") {
         "a real cable makes no pauses: leave `wire_pause` out".to_owned()
     } else if let Some(peer) = args.peer.iter().flatten().find(elsewhere) {
         format!("the server of --uplink is the machine of --far: leave `--peer {peer}` out")
