@@ -156,7 +156,7 @@ pub(crate) fn stray(device: &str, program: u32) -> String {
     format!(
         "program {program} of a hopyard switch runs at `{device}`, but that switch is not in {}: it was \
          made under another mount of the BPF file system (delete it there), or deleted by a command in another \
-         network namespace; to detach the program: `bpftool link`, of a classifier `tc filter`",
+         network namespace; detach the program with `bpftool link`, or a classifier with `tc filter`",
         bpffs::HOME
     )
 }

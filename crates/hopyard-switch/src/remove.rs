@@ -27,9 +27,9 @@ impl Switch {
     pub fn remove(name: &str) -> Result<()> {
         check_name("remove a switch", name)?;
         let directory = directory(name);
-        // Before the lock is taken: that finishes a removal that was interrupted.
+        // Looked for first, because whoever takes the lock also removes a switch whose removal was interrupted.
         let was_there = is_directory(&directory);
-        // Before the switch is missed: whoever may not look there sees none.
+        // Without privilege no switch can be seen. Taking the lock fails then, which is the error to report.
         let lock = Lock::at_home()?;
         if !was_there {
             return Err(no_switch(name));

@@ -192,7 +192,7 @@ fn whatever_is_killed_no_port_talks_to_the_host_while_others_have_a_switch() {
             assert!(nth < STEPS);
         }
         assert!(left > 0);
-        // The last of these was not killed. An upgrade that is leaves classifiers of two versions.
+        // The last of these was not killed. An upgrade that is killed leaves classifiers of two versions.
         let upgrade = || Switch::open(name)?.upgrade();
         let mut nth = 1;
         world.in_hub(|| {
