@@ -19,7 +19,7 @@ use crate::handle::{Handle, refused};
 /// Bytes of `struct ifaddrmsg`, `struct rtmsg` and `struct rtnexthop`.
 const IFADDRMSG: usize = 8;
 pub(crate) const RTMSG: usize = 12;
-const RTNEXTHOP: usize = 8;
+pub(crate) const RTNEXTHOP: usize = 8;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 pub(crate) const RTA_OIF: u16 = 4;
@@ -27,6 +27,10 @@ pub(crate) const RTA_GATEWAY: u16 = 5;
 pub(crate) const RTA_MULTIPATH: u16 = 9;
 pub(crate) const RTA_NH_ID: u16 = 30;
 const RTA_VIA: u16 = 18;
+pub(crate) const RTN_UNICAST: u8 = 1;
+/// Listed one after the other. A list of all families at once is made with the network locked (`rtnl_dump_all`); one of a single family
+/// is not, on recent kernels. A kernel without a family gives all others, so things may be there twice.
+const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
 impl Handle {
     /// The addresses of all devices, with the index of each one's device.
@@ -34,44 +38,40 @@ impl Handle {
     /// # Errors
     /// [`Error::Kernel`] if the dump fails.
     pub fn addresses(&self) -> Result<Vec<(u32, IpAddr)>> {
-        let replies = self.dump_by_family("list the addresses of a namespace", |family| {
+        let mut all = Vec::new();
+        for family in FAMILIES {
             let mut message = AddressMessage::default();
             message.header.family = family;
-            RouteNetlinkMessage::GetAddress(message)
-        })?;
-        let own = replies.iter().filter_map(|reply| own_address(reply));
-        let mut all: Vec<_> = own.collect();
+            let message = RouteNetlinkMessage::GetAddress(message);
+            let replies = self.dump("list the addresses of a namespace", &message)?;
+            all.extend(replies.iter().filter_map(|reply| own_address(reply)));
+        }
         all.sort_unstable();
         all.dedup();
         Ok(all)
     }
 
-    /// The gateways of all routes, with the index of the device that leads to each.
+    /// The gateways of all unicast routes, with the index of the device that leads to each.
     ///
     /// # Errors
     /// [`Error::Kernel`] if the dump fails.
     pub fn gateways(&self) -> Result<Vec<(u32, IpAddr)>> {
-        let replies = self.dump_by_family("list the routes of a namespace", |family| {
+        let what = "list the routes of a namespace";
+        let mut gateways = Vec::new();
+        for family in FAMILIES {
             let mut message = RouteMessage::default();
             message.header.address_family = family;
-            RouteNetlinkMessage::GetRoute(message)
-        })?;
-        let mut gateways: Vec<_> = replies.iter().flat_map(|reply| hops(reply)).collect();
+            // Each device that is up has a multicast route, and a host may have thousands of devices.
+            message.header.kind = RouteType::Unicast;
+            let replies = self.dump_filtered(what, &RouteNetlinkMessage::GetRoute(message))?;
+            let unicast = replies
+                .iter()
+                .filter(|reply| reply.get(7) == Some(&RTN_UNICAST));
+            gateways.extend(unicast.flat_map(|reply| hops(reply)));
+        }
         gateways.sort_unstable();
         gateways.dedup();
         Ok(gateways)
-    }
-
-    /// A list of IPv4 and one of IPv6. A list of all families at once is made with the network locked (`rtnl_dump_all`); one of a single
-    /// family is not, on recent kernels. A kernel without a family gives all others, so things may be there twice.
-    fn dump_by_family(
-        &self,
-        what: &str,
-        message: impl Fn(AddressFamily) -> RouteNetlinkMessage,
-    ) -> Result<Vec<Vec<u8>>> {
-        let mut all = self.dump(what, &message(AddressFamily::Inet))?;
-        all.extend(self.dump(what, &message(AddressFamily::Inet6))?);
-        Ok(all)
     }
 
     /// Gives a device an address; the route to its prefix comes with it. IPv6 addresses are usable at

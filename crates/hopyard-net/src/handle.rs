@@ -137,6 +137,16 @@ impl Handle {
         replies.map_err(|refusal| refused(what, refusal))
     }
 
+    /// As [`Self::dump`], of what the header of the message says, where the kernel takes that.
+    pub(crate) fn dump_filtered(
+        &self,
+        what: &str,
+        message: &RouteNetlinkMessage,
+    ) -> Result<Vec<Vec<u8>>> {
+        let replies = self.rtnl().dump_filtered(message);
+        replies.map_err(|refusal| refused(what, refusal))
+    }
+
     fn rtnl(&self) -> MutexGuard<'_, Netlink> {
         // A panic elsewhere leaves at most unread answers, which the sequence numbers filter out.
         self.rtnl.lock().unwrap_or_else(PoisonError::into_inner)

@@ -101,6 +101,20 @@ impl Netlink {
         Err(io::Error::from_raw_os_error(libc::EAGAIN).into())
     }
 
+    /// As [`Self::dump`], of what the header of the message says (`NETLINK_GET_STRICT_CHK`, Linux 4.20). An older kernel gives all.
+    pub(crate) fn dump_filtered<M: NetlinkSerializable + Clone>(
+        &mut self,
+        message: &M,
+    ) -> Result<Vec<Vec<u8>>, Refusal> {
+        let is_strict = self.socket.set_netlink_get_strict_chk(true).is_ok();
+        let replies = self.dump(message);
+        // Other lists are asked for with headers that the kernel refuses then.
+        if is_strict {
+            self.socket.set_netlink_get_strict_chk(false)?;
+        }
+        replies
+    }
+
     fn send(&mut self, message: impl NetlinkSerializable, flags: u16) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1).max(1);
         let payload = NetlinkPayload::InnerMessage(message);

@@ -10,7 +10,8 @@ use netlink_packet_route::route::{
 };
 
 use crate::address::{
-    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTMSG, check_prefix, family, ip_at, next_hops,
+    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTMSG, RTN_UNICAST, RTNEXTHOP, check_prefix,
+    family, ip_at, next_hops,
 };
 use crate::attrs::{attribute, attributes, u32_at};
 use crate::error::Result;
@@ -19,7 +20,6 @@ use crate::handle::{Handle, refused};
 const RTA_DST: u16 = 1;
 const RTA_PRIORITY: u16 = 6;
 const RTA_TABLE: u16 = 15;
-const RTN_UNICAST: u8 = 1;
 /// The main table.
 const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
@@ -71,6 +71,19 @@ impl Handle {
     /// [`Error::Invalid`](crate::Error::Invalid) for a prefix that is too long, [`Error::Kernel`](crate::Error::Kernel):
     /// `EEXIST` if there is one, `ENETUNREACH` for a gateway that cannot be reached.
     pub fn make_route(&self, route: &Route) -> Result<()> {
+        self.send_route(route, NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// As [`Self::make_route`], also where there is another route to the destination. In IPv4 this one is used then; in IPv6 both are, if
+    /// they have gateways.
+    ///
+    /// # Errors
+    /// As there; `EEXIST` if it is there itself.
+    pub fn make_route_beside(&self, route: &Route) -> Result<()> {
+        self.send_route(route, NLM_F_CREATE)
+    }
+
+    fn send_route(&self, route: &Route, flags: u16) -> Result<()> {
         let via = route.via.map(|via| format!(" via {via}"));
         let what = format!(
             "add route {}/{}{}",
@@ -115,7 +128,7 @@ impl Handle {
         }
         message.attributes = attributes;
         let message = RouteNetlinkMessage::NewRoute(message);
-        self.request(message, NLM_F_CREATE | NLM_F_EXCL)
+        self.request(message, flags)
             .map(drop)
             .map_err(|refusal| refused(&what, refusal))
     }
@@ -128,6 +141,27 @@ impl Handle {
         let message = RouteNetlinkMessage::GetRoute(RouteMessage::default());
         let replies = self.dump("list the routes of a namespace", &message)?;
         Ok(replies.iter().filter_map(|reply| parse(reply)).collect())
+    }
+
+    /// Is there a unicast route to its destination by its gateway and device, in its table (`None`: the main one)? Next hops that share a
+    /// destination count as routes.
+    ///
+    /// # Errors
+    /// As [`Self::routes`].
+    pub fn has_route(&self, wanted: &Route) -> Result<bool> {
+        let message = RouteNetlinkMessage::GetRoute(RouteMessage::default());
+        let replies = self.dump("list the routes of a namespace", &message)?;
+        let place = (
+            wanted.destination,
+            wanted.prefix,
+            Some(wanted.table.unwrap_or(MAIN)),
+        );
+        let is_it = |reply: &Vec<u8>| {
+            let found =
+                parse_any(reply).map(|found| (found.destination, found.prefix, found.table));
+            found == Some(place) && hops_of(reply).contains(&(wanted.device, wanted.via))
+        };
+        Ok(replies.iter().any(is_it))
     }
 
     /// The devices of all default routes, those with several next hops included, by their numbers.
@@ -168,7 +202,24 @@ fn devices(route: &[u8]) -> Vec<u32> {
         .collect()
 }
 
+/// Devices and gateways of a route.
+fn hops_of(route: &[u8]) -> Vec<(u32, Option<IpAddr>)> {
+    let via = |hop: &[u8], header: usize| attribute(hop, header, RTA_GATEWAY).and_then(ip_at);
+    let one = attribute(route, RTMSG, RTA_OIF).and_then(|value| u32_at(value, 0));
+    let several = attribute(route, RTMSG, RTA_MULTIPATH).unwrap_or_default();
+    one.map(|device| (device, via(route, RTMSG)))
+        .into_iter()
+        .chain(next_hops(several).filter_map(|hop| Some((u32_at(hop, 4)?, via(hop, RTNEXTHOP)))))
+        .collect()
+}
+
+/// A route that has one device.
 fn parse(reply: &[u8]) -> Option<Route> {
+    parse_any(reply).filter(|route| route.device != 0)
+}
+
+/// A route, without the device if it has several.
+fn parse_any(reply: &[u8]) -> Option<Route> {
     let header = reply.get(..RTMSG)?;
     if header[7] != RTN_UNICAST {
         return None;
@@ -191,5 +242,5 @@ fn parse(reply: &[u8]) -> Option<Route> {
             _ => {}
         }
     }
-    (route.device != 0).then_some(route)
+    Some(route)
 }

@@ -297,6 +297,31 @@ fn routes_with_metrics_are_made_and_listed() {
 }
 
 #[test]
+fn gateways_of_every_table_and_of_each_next_hop_are_listed() {
+    let (a, _b) = pair();
+    let device = a.index("a0").unwrap();
+    for words in [
+        "-4 route add default via 10.0.0.2",
+        "-4 route add 10.7.0.0/16 nexthop via 10.0.0.3 dev a0 nexthop via 10.0.0.4 dev a0",
+        "-4 route add 10.8.0.0/16 via inet6 fd00::5 dev a0",
+        "-6 route add fd07::/64 via fd00::2 table 300",
+        "-6 route add blackhole fd08::/64",
+        "-6 route add multicast ff0e::/64 dev a0",
+    ] {
+        let run = || Command::new("ip").args(words.split(' ')).status();
+        assert!(a.ns().run(run).unwrap().unwrap().success(), "{words}");
+    }
+    let all = ["10.0.0.2", "10.0.0.3", "10.0.0.4", "fd00::2", "fd00::5"];
+    assert_eq!(
+        a.gateways().unwrap(),
+        all.map(|gateway| (device, ip(gateway)))
+    );
+    // The list that was filtered does not make the next ones strict.
+    assert!(a.routes().unwrap().len() >= 5);
+    assert!(a.addresses().unwrap().contains(&(device, ip("fd00::1"))));
+}
+
+#[test]
 fn neighbours_are_permanent() {
     let (a, b) = pair();
     let mac = b.link("b0").unwrap().mac.unwrap();
