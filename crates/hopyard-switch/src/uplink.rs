@@ -60,8 +60,7 @@ impl Switch {
         }
         self.state.set_hosts(&hosts)?;
         self.state.set_config(changed)?;
-        self.finish_move()?;
-        self.learn_host(&here)
+        self.finish_move()
     }
 
     /// Lets go of the uplink: what ports send to nobody known is dropped from then on. The device stays as it is, with its
@@ -190,6 +189,8 @@ impl Switch {
         Ok(())
     }
 
+    /// Goes on with a move. The addresses of the host behind the new uplink can be seen in the switch's namespace alone: a command there
+    /// finishes it.
     fn finish_move(&mut self) -> Result<()> {
         for hook in UPLINK {
             let fresh = self.directory.join(fresh_uplink_link(hook));
@@ -199,9 +200,14 @@ impl Switch {
         if let Some(name) = device_name(config.uplink) {
             self.state.set_uplink_name(&name)?;
         }
+        let here = Here::new()?;
+        if here.inode != config.netns {
+            return Ok(());
+        }
+        self.learn_host(&here)?;
         self.state.set_config(Config {
             flags: config.flags & !SWITCH_MOVING,
-            ..config
+            ..self.state.config()?
         })
     }
 }

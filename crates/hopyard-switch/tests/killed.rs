@@ -8,8 +8,8 @@ mod world;
 
 use std::path::Path;
 
-use hopyard_net::{Handle, Side};
-use hopyard_switch::{Hooks, NewPort, NewSwitch, Result, Switch};
+use hopyard_net::{Handle, LinkKind, NewLink, Side};
+use hopyard_switch::{Hooks, NewPort, NewSwitch, NewUplink, Result, Switch};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -131,6 +131,44 @@ fn ask_again(name: &str, nth: usize) {
     assert!(!directory.exists() && !has_classifiers());
 }
 
+/// Whoever comes next after an uplink was half moved takes over the host's addresses behind the new one, too: no port is to claim them.
+fn moves_of_the_uplink_are_finished(name: &str) {
+    let here = Handle::here().unwrap();
+    let kind = LinkKind::Veth {
+        peer: "far1".to_owned(),
+        peer_ns: None,
+        peer_mac: None,
+    };
+    let link = NewLink {
+        up: true,
+        ..NewLink::new("up1", kind)
+    };
+    here.add_link(&link).unwrap();
+    here.add_address("up1", [10, 77, 0, 1].into(), 24).unwrap();
+    let to = |device| NewUplink {
+        device,
+        host_macs: None,
+    };
+    // How many kills were followed by the old and by the new uplink.
+    let mut seen = [0; 2];
+    let mut nth = 1;
+    while killed_before(nth, || Switch::open(name)?.set_uplink(&to("up1"))) {
+        let mut switch = Switch::open(name).unwrap();
+        let shown = switch.show().unwrap();
+        let moved = shown.uplink.unwrap().device == "up1";
+        seen[usize::from(moved)] += 1;
+        let warnings: Vec<String> = shown.warnings.iter().map(ToString::to_string).collect();
+        let odd = |text: &&String| text.contains("10.77.0.1");
+        assert_eq!(warnings.iter().find(odd), None, "step {nth}");
+        switch.set_uplink(&to("up0")).unwrap();
+        nth += 1;
+        assert!(nth < STEPS);
+    }
+    assert!(seen.iter().all(|kills| *kills > 0), "{seen:?}");
+    Switch::open(name).unwrap().set_uplink(&to("up0")).unwrap();
+    here.delete_link("up1").unwrap();
+}
+
 #[test]
 fn whatever_is_killed_no_port_talks_to_the_host_while_others_have_a_switch() {
     under_another_mount(|| {
@@ -169,6 +207,11 @@ fn whatever_is_killed_no_port_talks_to_the_host_while_others_have_a_switch() {
             assert!(nth < STEPS);
         }
         assert!(seen.iter().all(|rounds| *rounds > 0), "{seen:?}");
+        world.in_hub(|| {
+            make(&world);
+            moves_of_the_uplink_are_finished(name);
+            Switch::remove(name).unwrap();
+        });
         // The classifiers of an uplink do not go with the directory either.
         let create = || {
             Switch::create(&NewSwitch {
