@@ -114,6 +114,10 @@ impl Switch {
     pub fn remove_unused(name: &str) -> Result<bool> {
         check_name("remove a switch", name)?;
         let directory = directory(name);
+        // Mostly it has, and nobody has to wait for the lock. Whoever lets go of the last port asks after that.
+        if of_whole(name, state::has_ports)? == Some(true) {
+            return Ok(false);
+        }
         let Some(_lock) = Lock::at_home()?.filter(|_| is_directory(&directory)) else {
             return Ok(true);
         };

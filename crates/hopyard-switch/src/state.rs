@@ -88,6 +88,16 @@ fn devices(directory: &Path) -> Result<HashMap<MapData, u32, Device>> {
     HashMap::try_from(Map::HashMap(map)).map_err(Error::bpf(what))
 }
 
+/// Does the switch in a directory have a port whose device is there?
+pub(crate) fn has_ports(directory: &Path) -> Result<bool> {
+    has_any(&devices(directory)?)
+}
+
+fn has_any(devices: &HashMap<MapData, u32, Device>) -> Result<bool> {
+    let first = devices.keys().next().transpose();
+    Ok(first.map_err(Error::bpf("read the ports"))?.is_some())
+}
+
 /// The settings of the switch in a directory.
 pub(crate) fn config_of(directory: &Path) -> Result<Config> {
     read_config(&pinned(directory, CONFIG)?)
@@ -241,12 +251,7 @@ impl State {
 
     /// Is there a port whose device is there?
     pub(crate) fn has_ports(&self) -> Result<bool> {
-        for slot in FIRST_PORT..self.config()?.slots {
-            if self.is_tied(slot)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        has_any(&self.devices)
     }
 
     /// Forgets which slot a device had.
