@@ -27,6 +27,8 @@ struct Plan<'a> {
     inside: Handle,
     found: Found,
     device: String,
+    /// The container's Ethernet address. Not asked of the device, whose address a process in the container could change before that.
+    mac: Mac,
     ipam: Option<Ipam<'a>>,
     given: Option<&'a Addresses>,
 }
@@ -34,8 +36,9 @@ struct Plan<'a> {
 /// Makes a container a port of the switch, and gives the result. Addresses come from the IPAM plugin, if there is one, or are
 /// `given`.
 pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
-    let conf = Conf::of(call)?;
+    let mut conf = Conf::of(call)?;
     let here = Handle::here()?;
+    switch::find_renamed(&here, &mut conf)?;
     let inside = container::open(&here, &call.netns)?;
     refuse_a_second(call, &inside)?;
     let found = switch::look(&here, &conf, &call.conf)?;
@@ -44,6 +47,7 @@ pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
         ipam.ready()?;
     }
     let plan = Plan {
+        mac: conf.mac.map_or_else(random_mac, Ok)?,
         device: names::device(&call.network, &call.container, &call.ifname),
         call,
         conf: &conf,
@@ -68,6 +72,15 @@ pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
             Err(error)
         }
     }
+}
+
+/// A unicast address that nobody administers (IEEE 802, 8.2.2).
+fn random_mac() -> Result<Mac> {
+    let mut mac = [0; 6];
+    getrandom::fill(&mut mac)
+        .map_err(|source| Error::io("choose an Ethernet address", &source.into()))?;
+    mac[0] = mac[0] & 0xfc | 0x02;
+    Ok(Mac(mac))
 }
 
 fn refuse_a_second(call: &Call, inside: &Handle) -> Result<()> {
@@ -121,6 +134,13 @@ impl Plan<'_> {
         };
         container::configure(&self.inside, &self.call.ifname, &addresses)?;
         let inside = self.inside.link(&self.call.ifname)?;
+        if inside.mac != Some(self.mac.0) {
+            let msg = format!(
+                "something in the container gave `{}` another Ethernet address meanwhile",
+                self.call.ifname
+            );
+            return Err(Error::new(code::CHANGED, msg));
+        }
         let in_process = self.ipam.as_ref().is_some_and(|ipam| ipam.kind.in_process);
         let reserved = in_process.then(|| addresses.all());
         record.finish(reserved.unwrap_or_default())?;
@@ -132,7 +152,7 @@ impl Plan<'_> {
         };
         let container = Interface {
             name: &self.call.ifname,
-            mac: inside.mac.map(Mac),
+            mac: Some(self.mac),
             mtu: inside.mtu,
             sandbox: Some(&self.call.netns),
         };
@@ -144,7 +164,7 @@ impl Plan<'_> {
         let is_held = self.is_held();
         let ips = if is_held { addresses.all() } else { Vec::new() };
         let link = self.connect(&ips, is_held)?;
-        self.welcome(&ips)?;
+        self.welcome(is_held, &addresses)?;
         Ok((link, addresses))
     }
 
@@ -169,10 +189,10 @@ impl Plan<'_> {
         Ok((link, addresses))
     }
 
-    /// Turns IPv6 on for a port that is held to these addresses.
-    fn welcome(&self, ips: &[IpAddr]) -> Result<()> {
-        if ips.iter().any(IpAddr::is_ipv6) {
-            container::welcome_ipv6(&self.inside, &self.call.ifname)?;
+    /// Turns IPv6 on for these addresses.
+    fn welcome(&self, is_held: bool, addresses: &Addresses) -> Result<()> {
+        if addresses.all().iter().any(IpAddr::is_ipv6) {
+            container::welcome_ipv6(&self.inside, &self.call.ifname, is_held)?;
         }
         Ok(())
     }
@@ -200,9 +220,8 @@ impl Plan<'_> {
         if is_held {
             let ips = addresses.all();
             switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
-            self.welcome(&ips)?;
         }
-        Ok(())
+        self.welcome(is_held, addresses)
     }
 
     /// What the caller or the IPAM plugin gives.
@@ -231,7 +250,7 @@ impl Plan<'_> {
         let kind = LinkKind::Veth {
             peer: self.call.ifname.clone(),
             peer_ns: Some(self.inside.ns()),
-            peer_mac: self.conf.mac.map(|mac| mac.0),
+            peer_mac: Some(self.mac.0),
         };
         self.here.add_link(&NewLink {
             mtu: self.found.mtu,
@@ -248,6 +267,7 @@ impl Plan<'_> {
     fn add_port(&self, ips: &[IpAddr], is_held: bool) -> Result<()> {
         let port = NewPort {
             device: &self.device,
+            macs: vec![self.mac],
             ips: ips.to_vec(),
             ips_follow: is_held,
             vlan: self.conf.vlan,

@@ -9,6 +9,7 @@ use crate::container;
 use crate::error::{Error, Result, code};
 use crate::names;
 use crate::outcome::{Addresses, previous};
+use crate::switch;
 
 fn changed(why: impl Into<String>) -> Error {
     Error::new(code::CHANGED, why)
@@ -16,9 +17,10 @@ fn changed(why: impl Into<String>) -> Error {
 
 /// Holds an attachment against what ADD said of it, then has the IPAM plugin do the same.
 pub(crate) fn check(call: &Call) -> Result<()> {
-    let conf = Conf::of(call)?;
+    let mut conf = Conf::of(call)?;
     let (addresses, mac) = previous(call)?;
     let here = Handle::here()?;
+    switch::find_renamed(&here, &mut conf)?;
     let inside = container::open(&here, &call.netns)?;
     check_device(call, &inside, mac.as_deref())?;
     check_addresses(call, &inside, &addresses)?;
@@ -63,15 +65,8 @@ fn check_addresses(call: &Call, inside: &Handle, addresses: &Addresses) -> Resul
             return Err(changed(msg));
         }
     }
-    let routes = inside.routes()?;
     for to in &addresses.routes {
-        let wanted = addresses.route(to, device);
-        let is_there = routes.iter().any(|route| {
-            (route.destination, route.prefix, route.via)
-                == (wanted.destination, wanted.prefix, wanted.via)
-                && wanted.table.is_none_or(|table| route.table == Some(table))
-        });
-        if !is_there {
+        if !inside.has_route(&addresses.route(to, device))? {
             let msg = format!(
                 "the container has the route to {}/{} no longer",
                 to.destination, to.prefix
@@ -90,15 +85,15 @@ fn check_port(
     mac: Option<&str>,
 ) -> Result<()> {
     let device = names::device(&call.network, &call.container, &call.ifname);
-    let switch = &conf.switch.name;
+    let name = &conf.switch.name;
     let link = here
         .link(&device)
         .map_err(|_| changed(format!("the host's end `{device}` is gone")))?;
     if !link.up {
         return Err(changed(format!("the host's end `{device}` is down")));
     }
-    let is_no_port = || changed(format!("`{device}` is no port of switch `{switch}`"));
-    let port = match Switch::open(switch) {
+    let is_no_port = || changed(format!("`{device}` is no port of switch `{name}`"));
+    let port = match Switch::open(name) {
         Err(hopyard_switch::Error::NoSwitch { .. }) => return Err(is_no_port()),
         opened => opened?.port(&device)?.ok_or_else(is_no_port)?,
     };

@@ -21,7 +21,7 @@ pub(crate) struct Conf {
     /// The device to the wire.
     pub(crate) master: Option<String>,
     pub(crate) mtu: Option<u32>,
-    /// The container's Ethernet address; `None`: the kernel chooses.
+    /// The container's Ethernet address; `None`: a random one.
     pub(crate) mac: Option<Mac>,
     pub(crate) vlan: Option<u16>,
     /// May the container send from addresses that are not its own?

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hopyard_net::{Error as NetError, Handle, LinkLocal, NetNs};
+use hopyard_net::{Error as NetError, Handle, LinkLocal, NetNs, Route};
 
 use crate::error::{Error, Result, code};
 use crate::outcome::Addresses;
@@ -54,13 +54,15 @@ pub(crate) fn prepare(inside: &Handle, ifname: &str, is_held: bool) -> Result<()
         .try_for_each(unless_missing)
 }
 
-/// Turns IPv6 on, and takes routes from router advertisements as usual: for a held port that got IPv6 addresses.
-pub(crate) fn welcome_ipv6(inside: &Handle, ifname: &str) -> Result<()> {
+/// Turns IPv6 on for a device that gets IPv6 addresses. One of a port that `is_held` takes routes from router advertisements as usual.
+pub(crate) fn welcome_ipv6(inside: &Handle, ifname: &str, is_held: bool) -> Result<()> {
     let of = |device: &str, name: &str| format!("net/ipv6/conf/{device}/{name}");
-    // What a new device begins with (`ipv6_add_dev`).
-    match inside.sysctl(&of("default", "accept_ra")) {
-        Ok(usual) => inside.set_sysctl(&of(ifname, "accept_ra"), &usual)?,
-        missing => unless_missing(missing.map(drop))?,
+    if is_held {
+        // What a new device begins with (`ipv6_add_dev`).
+        match inside.sysctl(&of("default", "accept_ra")) {
+            Ok(usual) => inside.set_sysctl(&of(ifname, "accept_ra"), &usual)?,
+            missing => unless_missing(missing.map(drop))?,
+        }
     }
     unless_missing(inside.set_sysctl(&of(ifname, "disable_ipv6"), "0"))
 }
@@ -80,11 +82,23 @@ pub(crate) fn configure(inside: &Handle, ifname: &str, addresses: &Addresses) ->
     inside.set_up(ifname)?;
     let device = inside.index(ifname)?;
     for to in &addresses.routes {
-        match inside.make_route(&addresses.route(to, device)) {
-            // Given twice, or the one that comes with the address.
-            Err(error) if error.errno() == Some(EEXIST) => {}
-            made => made?,
-        }
+        make_route(inside, &addresses.route(to, device))?;
     }
     Ok(())
+}
+
+/// Makes a route, unless it is there: given twice, or the one that comes with the address. Beside one of another device or gateway it is
+/// made as well, as the reference plugins do.
+fn make_route(inside: &Handle, route: &Route) -> Result<()> {
+    match inside.make_route(route) {
+        Err(error) if error.errno() == Some(EEXIST) => {}
+        made => return Ok(made?),
+    }
+    if inside.has_route(route)? {
+        return Ok(());
+    }
+    match inside.make_route_beside(route) {
+        Err(error) if error.errno() == Some(EEXIST) => Ok(()),
+        made => Ok(made?),
+    }
 }

@@ -30,7 +30,7 @@ impl SwitchName {
                 let why = "is no name for a switch: 1 to 32 letters, digits, `-` and `_`";
                 return Err(invalid("switch", &conf["switch"], why));
             }
-            if name.starts_with(OWN) {
+            if Self::is_of_the_plugin(&name) {
                 let why =
                     "begins as the switches that the plugin makes itself: choose another name";
                 return Err(invalid("switch", &conf["switch"], why));
@@ -41,6 +41,11 @@ impl SwitchName {
             });
         }
         Ok(Self::own(text(conf, "master")?.as_deref(), network))
+    }
+
+    /// Has the plugin made the switch of this name?
+    pub(crate) fn is_of_the_plugin(name: &str) -> bool {
+        name.starts_with(OWN)
     }
 
     fn own(master: Option<&str>, network: &str) -> Self {

@@ -110,8 +110,10 @@ fn create(document: Value) -> Result<Value> {
 fn setup(document: &Value, netns: &std::path::Path) -> Result<Value> {
     let container = Container::of(document, netns)?;
     let (call, given) = (container.add()?, container.addresses()?);
+    let made = add::add(&call, given.as_ref());
+    // Not before: what others left is no reason for this container to wait.
     sweep::sweep(&Handle::here()?);
-    Ok(container.status(&add::add(&call, given.as_ref())?))
+    Ok(container.status(&made?))
 }
 
 /// Takes a container off the switch, whatever has become of the options of the network. What is gone already is fine.

@@ -6,24 +6,27 @@ use hopyard_switch::Switch;
 use crate::call::Call;
 use crate::conf::Conf;
 use crate::error::{Error, Result, code};
-use crate::switch::{look, other_switch_on};
+use crate::switch::{self, look, other_switch_on};
 
 /// Answers 50 where no container can be added, 51 where those that there are may be cut off as well.
 pub(crate) fn status(call: &Call) -> Result<()> {
-    let conf = Conf::of(call)?;
-    check_switch(call, &conf)?;
+    let mut conf = Conf::of(call)?;
+    let here = Handle::here()?;
+    switch::find_renamed(&here, &mut conf)?;
+    check_switch(call, &here, &conf)?;
     match &conf.ipam {
         Some(kind) => call.ipam(kind).status(),
         None => Ok(()),
     }
 }
 
-fn check_switch(call: &Call, conf: &Conf) -> Result<()> {
+fn check_switch(call: &Call, here: &Handle, conf: &Conf) -> Result<()> {
     let name = &conf.switch.name;
-    let here = Handle::here()?;
-    let found = look(&here, conf, &call.conf).map_err(|error| {
+    let found = look(here, conf, &call.conf).map_err(|error| {
         let room = Switch::room(name).ok().flatten();
-        unavailable(room.is_some_and(|room| room.has_ports), error.to_string())
+        // A configuration that does not fit leaves containers alone; without its uplink the switch cuts them off.
+        let is_cut_off = room.is_some_and(|room| room.has_ports) && lost_its_uplink(here, name);
+        unavailable(is_cut_off, error.to_string())
     })?;
     let room = Switch::room(name)?;
     let has_ports = room.is_some_and(|room| room.has_ports);
@@ -56,6 +59,15 @@ fn check_switch(call: &Call, conf: &Conf) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+fn lost_its_uplink(here: &Handle, switch: &str) -> bool {
+    let Ok(Some(glance)) = Switch::glance(switch) else {
+        return false;
+    };
+    let is_here = here.ns().inode().is_ok_and(|inode| inode == glance.netns);
+    let had = glance.uplink.zip(glance.uplink_name);
+    is_here && had.is_some_and(|(index, name)| here.index(&name).ok() != Some(index))
 }
 
 fn unavailable(limited: bool, why: String) -> Error {

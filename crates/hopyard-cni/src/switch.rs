@@ -113,6 +113,25 @@ fn other_uplink(name: &str, glance: &Glance, conf: &Conf, document: &serde_json:
     }
 }
 
+/// A device that was renamed, or goes by several names, keeps the switch that was made for it under another one.
+pub(crate) fn find_renamed(here: &Handle, conf: &mut Conf) -> Result<()> {
+    let name = &conf.switch.name;
+    let Some(master) = conf.master.as_deref().filter(|_| conf.switch.is_own) else {
+        return Ok(());
+    };
+    // What is wrong with a switch, or a device that is missing, is told where the rest is looked at.
+    if !matches!(Switch::glance(name), Ok(None)) {
+        return Ok(());
+    }
+    if let Ok(index) = here.index(master)
+        && let Some(other) = other_switch_on(here.ns().inode()?, index, name)
+        && SwitchName::is_of_the_plugin(&other)
+    {
+        conf.switch.name = other;
+    }
+    Ok(())
+}
+
 /// Adds a port, making the switch first where that is the plugin's to do. Others may remove it meanwhile, after its last
 /// port: then it is made again.
 pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<()> {

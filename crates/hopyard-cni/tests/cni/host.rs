@@ -24,7 +24,7 @@ pub(crate) const RECORDS: &str = "/var/lib/cni/hopyard";
 /// Where `fake-ipam` keeps its reservations.
 pub(crate) const RESERVED: &str = "/run/ipam";
 /// What is to come has come by then, also where others take the machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// What must not come would have come by then.
 const QUIET: Duration = Duration::from_millis(150);
 
@@ -166,12 +166,27 @@ impl Host {
         self.start(verb, conf, of, args).said()
     }
 
+    /// One call about another device of a container.
+    pub(crate) fn call_as(&self, verb: &str, conf: &Value, of: &Container, ifname: &str) -> Said {
+        self.start_as(verb, conf, of, [ifname, ""]).said()
+    }
+
     pub(crate) fn start(&self, verb: &str, conf: &Value, of: &Container, args: &str) -> Running {
+        self.start_as(verb, conf, of, ["eth0", args])
+    }
+
+    fn start_as(
+        &self,
+        verb: &str,
+        conf: &Value,
+        of: &Container,
+        [ifname, args]: [&str; 2],
+    ) -> Running {
         let netns = of.inside.ns().proc_path();
         let env = [
             ("CNI_CONTAINERID", of.id.as_str()),
             ("CNI_NETNS", netns.to_str().unwrap()),
-            ("CNI_IFNAME", "eth0"),
+            ("CNI_IFNAME", ifname),
             ("CNI_ARGS", args),
         ];
         Running::start(self.command(verb, &env), conf)

@@ -7,7 +7,9 @@
 
 mod attach;
 mod bandwidth;
+mod changing;
 mod crowd;
+mod dhcp;
 mod failures;
 mod garbage;
 mod host;

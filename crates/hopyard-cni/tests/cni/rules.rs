@@ -156,3 +156,33 @@ fn an_address_is_given_once_whoever_asks() {
         host.is_clean();
     });
 }
+
+/// Isolation is of frames: a host that forwards brings packets of one container to another, until the documented rule forbids it.
+#[test]
+fn a_host_that_forwards_brings_isolated_containers_together_unless_a_rule_forbids_it() {
+    on_host(|host| {
+        let isolated = json!({ "portIsolation": true });
+        let (confs, [a, b]) = pair(host, [isolated.clone(), isolated]);
+        for (container, other) in [(&a, "10.1.0.6"), (&b, "10.1.0.5")] {
+            let by_the_host = Some(ip("10.1.0.2"));
+            let to = Some((ip(other), 32));
+            container.inside.add_route(to, by_the_host, None).unwrap();
+        }
+        a.does_not_reach(&b.inside, "10.1.0.6");
+        host.hub.set_sysctl("net/ipv4/ip_forward", "1").unwrap();
+        assert!(a.reaches(&b.inside, "10.1.0.6"));
+        let mut nft = std::process::Command::new("nft");
+        nft.arg(
+            "table inet apart {\nchain forward {\ntype filter hook forward priority 0\niif up0 oif up0 drop\n}\n}",
+        );
+        host.hub.ns().adopt(&mut nft).unwrap();
+        let said = crate::host::output(&mut nft).unwrap();
+        assert!(said.status.success(), "{said:?}");
+        a.does_not_reach(&b.inside, "10.1.0.6");
+        assert!(a.reaches(&host.hub, "10.1.0.2") && a.reaches(&host.wire, "10.1.0.1"));
+        for (conf, container) in confs.iter().zip([&a, &b]) {
+            host.call("DEL", conf, container).works();
+        }
+        host.is_clean();
+    });
+}

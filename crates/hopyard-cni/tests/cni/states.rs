@@ -112,6 +112,8 @@ fn status_says_whether_a_container_can_be_added() {
         let container = host.container("c1");
         host.call("ADD", &base, &container).works();
         status(&base).works();
+        // What is wrong with the configuration alone cuts nobody off.
+        status(&with(&base, json!({ "mtu": 9000 }))).fails(50, &["`mtu`"]);
         host.hub.set_down("up0").unwrap();
         status(&base).fails(51, &["`up0` is down"]);
         host.hub.delete_link("up0").unwrap();
