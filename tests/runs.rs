@@ -191,7 +191,7 @@ fn every_load_has_its_figures() {
     schema::check(&run(&["schema"]).json(), &report);
     for cell in report["cells"].as_array().unwrap() {
         let wanted: &[&str] = match cell["load"].as_str().unwrap() {
-            "tcp_stream" | "tcp_maerts" => &["goodput_bps", "bytes_per_skb", "retransmits"],
+            "tcp_stream" | "tcp_maerts" => &["goodput_bps", "bytes_per_skb", "retransmits_per_s"],
             "udp_stream" => &["goodput_bps", "packets_per_s", "lost_ratio"],
             "udp_flood" => &[
                 "packets_per_s",

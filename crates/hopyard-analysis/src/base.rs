@@ -41,7 +41,7 @@ fn is_fixed(header: &Header, base: &str, index: usize) -> bool {
 
 /// Why a cell cannot be compared with a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Missing {
+pub(super) enum Missing {
     /// The base has no such cell, or it was not measured.
     None,
     /// The base has several, which differ in these axes that the cell's path lacks.
@@ -77,15 +77,18 @@ fn at(header: &Header, base: Base<'_>, index: usize) -> Result<usize, Missing> {
     }
 }
 
-/// What cannot be compared with the given base, and why, as a sentence without its end; `None` if everything can.
+/// The cells that cannot be compared with the given base, and why.
 ///
-/// If the base is a value of an axis, cells without that axis have no base. That is mentioned only if the user gave the
-/// base.
-pub(super) fn missing(header: &Header) -> Option<String> {
-    let text = header.base.as_deref()?;
-    let base = Base::parse(text).ok()?;
+/// If the base is a value of an axis, cells without that axis have no base. They count only if the user gave the base.
+pub(super) fn without_base(header: &Header) -> Vec<(usize, Missing)> {
+    let Some(text) = header.base.as_deref() else {
+        return Vec::new();
+    };
+    let Ok(base) = Base::parse(text) else {
+        return Vec::new();
+    };
     if matches!(base, Base::Value(..) | Base::Offload) && !header.base_asked {
-        return None;
+        return Vec::new();
     }
     let compared = |index: usize| {
         base.is(
@@ -98,12 +101,16 @@ pub(super) fn missing(header: &Header) -> Option<String> {
             && is_fixed(header, text, *index)
             && !compared(*index)
     });
+    let uncompared = wanted.filter_map(|index| Some((index, at(header, base, index).err()?)));
+    uncompared.collect()
+}
+
+/// What cannot be compared with the given base, and why, as a sentence without its end; `None` if everything can.
+pub(super) fn missing(header: &Header) -> Option<String> {
+    let text = header.base.as_deref()?;
     let mut cells: Vec<String> = Vec::new();
     let mut axes: Vec<&str> = Vec::new();
-    for index in wanted {
-        let Err(why) = at(header, base, index) else {
-            continue;
-        };
+    for (index, why) in without_base(header) {
         let name = header.cells[index].cell.to_string();
         if !cells.contains(&name) {
             cells.push(name);

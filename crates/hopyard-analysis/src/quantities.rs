@@ -25,7 +25,11 @@ pub struct Quantity {
 enum Kind {
     /// A value per sample; the estimate is their mean.
     Value(fn(&Measurement, LoadKind) -> Option<f64>),
-    /// The same for samples whose CPU time is known, from the load's CPU time over the receiver's window, ns.
+    /// A quantile of what was observed in a sample, which takes a number of observations.
+    Quantile(fn(&Measurement) -> Option<f64>),
+    /// A share that what is under way at the edges of a window can make less than 0 in a sample. Their mean is not, nor is its interval.
+    Share(fn(&Measurement, LoadKind) -> Option<f64>),
+    /// As `Value` for samples whose CPU time is known, from the load's CPU time over the receiver's window, ns.
     Cpu(fn(&Measurement, f64) -> Option<f64>),
     /// Two figures per sample: cost and units, or the reverse. The estimate is the ratio of their sums (docs/method.md,
     /// "CPU cost").
@@ -80,7 +84,7 @@ impl Quantity {
     #[must_use]
     pub fn more_is_better(&self) -> Option<bool> {
         match self.name {
-            "send_errors_per_s" => Some(false),
+            "send_errors_per_s" | "retransmits_per_s" => Some(false),
             name if name.ends_with("_bps") || name.ends_with("_per_s") => Some(true),
             name if [
                 "cpu_ns",
@@ -102,7 +106,8 @@ impl Quantity {
     #[must_use]
     pub fn value(&self, m: &Measurement, load: LoadKind, tolerance: CpuTolerance) -> Option<f64> {
         let value = match &self.kind {
-            Kind::Value(of) => of(m, load),
+            Kind::Value(of) | Kind::Share(of) => of(m, load),
+            Kind::Quantile(of) => of(m),
             Kind::Cpu(of) => of(m, net_ns(m, tolerance)?),
             Kind::CpuOf(ends, of) => of(m, net_ns_of(m, *ends, tolerance)?),
             Kind::Demand(_) | Kind::DemandOf(..) => {
@@ -116,19 +121,37 @@ impl Quantity {
     /// Cost and units of one sample, if the quantity is a cost per unit and the sample's CPU time is known.
     pub(super) fn demand(&self, m: &Measurement, tolerance: CpuTolerance) -> Option<[f64; 2]> {
         match &self.kind {
-            Kind::Value(_) | Kind::Cpu(_) | Kind::CpuOf(..) => None,
             Kind::Demand(of) => Some(of(m, net_ns(m, tolerance)?)),
             Kind::DemandOf(ends, of) => Some(of(m, net_ns_of(m, *ends, tolerance)?)),
+            _ => None,
         }
     }
 
     /// Whether it is computed from the CPU time of samples.
     #[must_use]
     pub fn needs_cpu(&self) -> bool {
-        !matches!(self.kind, Kind::Value(_))
+        !matches!(
+            self.kind,
+            Kind::Value(_) | Kind::Quantile(_) | Kind::Share(_)
+        )
     }
 
-    /// Its estimate over samples; `None` if fewer than two have it.
+    /// Whether it is known in a cell with these samples: quantiles in nine of ten. Which samples of a slow cell have enough observations
+    /// depends on what is observed: the faster ones.
+    #[must_use]
+    pub(super) fn is_known_in<'a>(
+        &self,
+        measured: impl IntoIterator<Item = &'a Measurement>,
+    ) -> bool {
+        let Kind::Quantile(of) = self.kind else {
+            return true;
+        };
+        let known = measured.into_iter().map(|m| of(m).is_some());
+        let (with, without): (Vec<bool>, Vec<bool>) = known.partition(|known| *known);
+        9 * without.len() <= with.len()
+    }
+
+    /// Its estimate over samples; `None` if fewer than two have it, or if it is not known in the cell.
     #[must_use]
     pub fn estimate(
         &self,
@@ -142,10 +165,23 @@ impl Quantity {
             let (costs, units): (Vec<f64>, Vec<f64>) = demands.map(<(f64, f64)>::from).unzip();
             return stats::ratio_of_sums(&costs, &units, confidence);
         }
+        if !self.is_known_in(measured.iter().copied()) {
+            return None;
+        }
         let values = measured
             .iter()
             .filter_map(|m| self.value(m, load, tolerance));
-        stats::mean_interval(&Samples::new(&values.collect::<Vec<_>>()).ok()?, confidence)
+        let values = Samples::new(&values.collect::<Vec<_>>()).ok()?;
+        let mean = stats::mean_interval(&values, confidence)?;
+        Some(match self.kind {
+            Kind::Share(_) => Estimate {
+                value: mean.value.max(0.0),
+                low: mean.low.max(0.0),
+                high: mean.high.max(0.0),
+                ..mean
+            },
+            _ => mean,
+        })
     }
 }
 
@@ -168,6 +204,17 @@ fn over_window(cpu: &CpuUse, m: &Measurement, tolerance: CpuTolerance) -> Option
 /// A rate; `None` if nothing was counted.
 fn per_second(m: &Measurement, count: Option<u64>) -> Option<f64> {
     Some(float(count?) / window_s(m))
+}
+
+/// What TCP sent again, over the time in which that was counted.
+fn retransmits_per_s(m: &Measurement) -> Option<f64> {
+    let tcp = m.tcp?;
+    let span_ns = if tcp.span_ns == 0 {
+        m.window_ns
+    } else {
+        tcp.span_ns
+    };
+    Some(float(tcp.retransmits) / (float(span_ns) / 1e9))
 }
 
 fn window_s(m: &Measurement) -> f64 {
@@ -193,8 +240,7 @@ fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
     }
     if load.is_udp_stream() {
         let sent = float(m.sent.messages);
-        // Datagrams under way when the window opened may make the receiver count slightly more.
-        return (sent > 0.0).then(|| (1.0 - float(m.received.messages) / sent).max(0.0));
+        return (sent > 0.0).then(|| 1.0 - float(m.received.messages) / sent);
     }
     let asked = float(m.received.transactions + m.timeouts);
     (asked > 0.0).then(|| float(m.timeouts) / asked)

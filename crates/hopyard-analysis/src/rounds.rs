@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::base_of;
-use super::cells::{measurements, of_block};
+use super::cells::{self, measurements, of_block};
 use super::{Quantity, main_figure, quantity};
 use crate::model::stored::Header;
 use crate::model::{CpuTolerance, LoadKind, Measurement, Sample, Turn, TurnsReport, kept};
@@ -24,7 +24,7 @@ pub(super) fn pair(
     Some((ratio.map_or(own, |log| base * log.exp()), base))
 }
 
-/// The values of two cells in each block that has both. Of cells that took turns the first one's value is the second one's times the
+/// The values of two cells in each block that has both; none if the quantity is not known in one of the cells. Of cells that took turns the first one's value is the second one's times the
 /// ratio of their rounds.
 #[must_use]
 pub fn paired(
@@ -34,6 +34,10 @@ pub fn paired(
     quantity: &Quantity,
 ) -> BTreeMap<u32, (f64, f64)> {
     let how = (header.cells[one].cell.load, header.cpu_tolerance());
+    let is_known = |cell: &usize| quantity.is_known_in(cells::measured(samples, *cell));
+    if ![one, other].iter().all(is_known) {
+        return BTreeMap::new();
+    }
     let of = |cell: usize, block: u32| of_block(samples, cell, block);
     let own = samples.iter().filter(|sample| sample.cell == one);
     let blocks: BTreeSet<u32> = own.map(|sample| sample.block).collect();

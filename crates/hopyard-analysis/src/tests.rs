@@ -1,5 +1,6 @@
 //! Runs made by hand, with answers known beforehand.
 
+mod gates;
 mod steal;
 
 use crate::model::stored::Run;
@@ -25,7 +26,7 @@ fn figures_come_out_in_their_units() {
         "not measured is absent"
     );
     assert!(
-        !veth.estimates.contains_key("retransmits"),
+        !veth.estimates.contains_key("retransmits_per_s"),
         "not measured is absent"
     );
     assert_eq!(report.run.blocks, 8);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::base::base_of;
+use super::base::{base_of, without_base};
 use super::gate::{Guarded, Ruling};
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
@@ -46,8 +46,9 @@ pub(super) fn fill(
         .map(|(at, contrast)| (Place::Contrast(at), contrast.base.clone(), contrast.cells));
     let mut places = Vec::new();
     let mut table = Vec::new();
-    // Comparisons that a gate cannot rule on: the figure is known in too few blocks, or the path could not be built.
-    let mut missing = 0;
+    // Comparisons that a gate cannot rule on: the figure is known in too few blocks, the path could not be built, or the cell has
+    // no base.
+    let mut missing = uncompared(header, samples);
     for (place, name, (one, other)) in with_base.chain(beside) {
         let Cell { load, axes, .. } = &header.cells[one].cell;
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
@@ -55,13 +56,14 @@ pub(super) fn fill(
             if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
                 places.push((place, name.clone(), quantity, *load));
                 table.push(comparison);
-            } else if is_guarded(place, quantity, *load)
-                && decides_width(quantity.name, *load, axes)
-                && [one, other]
-                    .iter()
-                    .all(|cell| should_have_figures(header, samples, *cell))
-            {
-                missing += 1;
+            } else if is_guarded(place, quantity, *load) {
+                let both = [one, other];
+                let is_due = decides_width(quantity.name, *load, axes)
+                    || both
+                        .iter()
+                        .any(|&cell| is_known(header, samples, cell, quantity));
+                let have = |cell: &usize| should_have_figures(header, samples, *cell);
+                missing += usize::from(is_due && both.iter().all(have));
             }
         }
     }
@@ -119,6 +121,28 @@ fn should_have_figures(header: &Header, samples: &[&Sample], cell: usize) -> boo
     let mut own = samples.iter().filter(|sample| sample.cell == cell);
     let is_measured = own.any(|sample| matches!(sample.outcome, Outcome::Measured(_)));
     is_measured || header.cells[cell].unsupported.is_some()
+}
+
+/// Whether a cell has a figure in two blocks: then it is to be compared.
+fn is_known(header: &Header, samples: &[&Sample], cell: usize, quantity: &Quantity) -> bool {
+    paired(header, samples, [cell, cell], quantity).0.len() >= 2
+}
+
+/// Main figures and costs of cells that have no base though one was asked for.
+fn uncompared(header: &Header, samples: &[&Sample]) -> usize {
+    let cells = without_base(header).into_iter().map(|(cell, _)| cell);
+    let figures = cells
+        .filter(|cell| header.base_asked && should_have_figures(header, samples, *cell))
+        .map(|cell| {
+            let Cell { load, axes, .. } = &header.cells[cell].cell;
+            let mut due = QUANTITIES
+                .iter()
+                .filter(|q| q.compared && q.applies(*load))
+                .collect::<Vec<_>>();
+            due.retain(|q| decides_width(q.name, *load, axes));
+            due.len()
+        });
+    figures.sum()
 }
 
 /// Does a gate rule on such a comparison?

@@ -53,11 +53,11 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Share of what was due that did not arrive; `None` if nothing was due.
+    /// Share of what was due that did not arrive; `None` if nothing was due. Below 0 where more arrived that was under way when the
+    /// window opened.
     #[must_use]
     pub fn loss_ratio(self) -> Option<f64> {
-        let lost = self.due.saturating_sub(self.arrived);
-        (self.due > 0).then(|| float(lost) / float(self.due))
+        (self.due > 0).then(|| 1.0 - float(self.arrived) / float(self.due))
     }
 }
 

@@ -99,4 +99,4 @@ pub const GUEST_STEAL: &str = "guest_steal_ratio";
 /// Share of the sends without a copy whose bytes the kernel copied all the same.
 pub const ZERO_COPY_COPIED: &str = "zerocopy_copied_ratio";
 /// TCP segments that were sent again in a window.
-pub const RETRANSMITS: &str = "retransmits";
+pub const RETRANSMITS: &str = "retransmits_per_s";

@@ -19,6 +19,9 @@ pub struct TcpSummary {
     pub receive_window_limited_ns: u64,
     /// Part of that limited by the send buffer, ns.
     pub send_buffer_limited_ns: u64,
+    /// Time in which all this was counted, ns: of cells that take turns also what passed between their windows. 0: the window.
+    #[serde(default)]
+    pub span_ns: u64,
 }
 
 impl TcpSummary {
@@ -40,6 +43,7 @@ impl TcpSummary {
             receive_window_limited_ns: self.receive_window_limited_ns
                 - start.receive_window_limited_ns,
             send_buffer_limited_ns: self.send_buffer_limited_ns - start.send_buffer_limited_ns,
+            span_ns: self.span_ns,
         }
     }
 
@@ -53,6 +57,7 @@ impl TcpSummary {
             receive_window_limited_ns: self.receive_window_limited_ns
                 + other.receive_window_limited_ns,
             send_buffer_limited_ns: self.send_buffer_limited_ns + other.send_buffer_limited_ns,
+            span_ns: self.span_ns.max(other.span_ns),
         }
     }
 
@@ -65,6 +70,7 @@ impl TcpSummary {
             self.busy_ns,
             self.receive_window_limited_ns,
             self.send_buffer_limited_ns,
+            self.span_ns,
         ])
     }
 }

@@ -246,7 +246,7 @@ fn wanted(group: &Group<'_>) -> Vec<(Show, &'static str)> {
 /// The least relevant value.
 fn least(name: &str) -> f64 {
     match name {
-        RETRANSMITS => 0.05,
+        RETRANSMITS => 0.1,
         REORDERED | RECEIVER_DROPPED | QUEUE_CHANGES | GUEST_STEAL => f64::MIN_POSITIVE,
         _ => f64::NEG_INFINITY,
     }
@@ -262,7 +262,7 @@ fn column(show: Show, name: &str, scale: Scale, base: &str) -> Column {
         (_, ZERO_COPY_COPIED) => Column::right(&["copied", "all the same %"]),
         (_, QUEUE_CHANGES) => Column::right(&["queue changes", &format!("/flow {}", scale.unit)]),
         (_, QUEUES_IN_USE) => Column::right(&["queues", "in use"]),
-        (_, RETRANSMITS) => Column::right(&["resent", "/window"]),
+        (_, RETRANSMITS) => Column::right(&["resent", "/s"]),
         (_, PDV) => Column::right(&["PDV", &format!("p99.9 {}", scale.unit)]),
         (_, RUN_LENGTH) => Column::right(&["run", "length"]),
         (_, REORDERED) => Column::right(&["reord.", scale.unit]),

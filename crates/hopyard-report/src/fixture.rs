@@ -227,7 +227,7 @@ fn on_veth(load: LoadKind) -> &'static [(&'static str, f64, i8)] {
             ("cpu_ns_per_packet", 39_120.0, -1),
             ("busy_cores", 1.641, 0),
             ("bytes_per_skb", 61_440.0, 0),
-            ("retransmits", 0.0, 0),
+            ("retransmits_per_s", 0.0, 0),
         ],
         Unit::Packet => &[
             ("goodput_bps", 4.117e9, 1),

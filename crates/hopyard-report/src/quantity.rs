@@ -67,7 +67,7 @@ fn family(name: &str) -> &'static [(f64, &'static str)] {
         NORMALIZED => &[(1e6, "Mbit/s/%")],
         BUSY_CORES | CLIENT_BUSY_CORES | SERVER_BUSY_CORES => &[(1.0, "cores")],
         BYTES_PER_SKB => &[(1.0, "bytes/skb")],
-        RETRANSMITS => &[(1.0, "per window")],
+        RETRANSMITS => &[(1.0, "per second")],
         _ if name.ends_with("_packets") => &[(1.0, "packets")],
         _ if name.ends_with("_bps") => &[
             (1e9, "Gbit/s"),

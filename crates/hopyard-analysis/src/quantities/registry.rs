@@ -3,7 +3,7 @@
 use super::arrivals::{busiest, dropped, duplicated, median_run, of, reordered, smoothed, times};
 use super::{
     Kind, Quantity, first_packet, float, has_latency, lost_ratio, per_second, quantile, queues,
-    window_s,
+    retransmits_per_s, window_s,
 };
 use crate::model::{EndsOn, LoadKind, Measurement};
 
@@ -176,17 +176,17 @@ pub static QUANTITIES: &[Quantity] = &[
     ),
     compared(
         "latency_p50_ns",
-        Kind::Value(|m, _| quantile(m, 0.5)),
+        Kind::Quantile(|m| quantile(m, 0.5)),
         has_latency,
     ),
     compared(
         "latency_p99_ns",
-        Kind::Value(|m, _| quantile(m, 0.99)),
+        Kind::Quantile(|m| quantile(m, 0.99)),
         has_latency,
     ),
     shown(
         "latency_p999_ns",
-        Kind::Value(|m, _| quantile(m, 0.999)),
+        Kind::Quantile(|m| quantile(m, 0.999)),
         has_latency,
     ),
     shown(
@@ -196,18 +196,18 @@ pub static QUANTITIES: &[Quantity] = &[
     ),
     compared(
         "connect_p50_ns",
-        Kind::Value(|m, _| first_packet(m, 0.5)),
+        Kind::Quantile(|m| first_packet(m, 0.5)),
         LoadKind::connects_anew,
     ),
     shown(
         "connect_p99_ns",
-        Kind::Value(|m, _| first_packet(m, 0.99)),
+        Kind::Quantile(|m| first_packet(m, 0.99)),
         LoadKind::connects_anew,
     ),
     // A few for each lab: too few for verdicts.
     shown(
         "first_exchange_p50_ns",
-        Kind::Value(|m, _| first_packet(m, 0.5)),
+        Kind::Quantile(|m| first_packet(m, 0.5)),
         LoadKind::times_first_exchanges,
     ),
     // Includes the very first packet of a fresh lab.
@@ -218,17 +218,17 @@ pub static QUANTITIES: &[Quantity] = &[
     ),
     compared(
         "jitter_pdv_ns",
-        Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.999))),
+        Kind::Quantile(|m| of(m, |a| times(a.pdv.as_ref(), 0.999))),
         LoadKind::is_numbered,
     ),
     shown(
         "jitter_pdv_p99_ns",
-        Kind::Value(|m, _| of(m, |a| times(a.pdv.as_ref(), 0.99))),
+        Kind::Quantile(|m| of(m, |a| times(a.pdv.as_ref(), 0.99))),
         LoadKind::is_numbered,
     ),
     shown(
         "jitter_ipdv_ns",
-        Kind::Value(|m, _| of(m, |a| times(a.ipdv.as_ref(), 0.999))),
+        Kind::Quantile(|m| of(m, |a| times(a.ipdv.as_ref(), 0.999))),
         LoadKind::is_numbered,
     ),
     compared(
@@ -238,12 +238,12 @@ pub static QUANTITIES: &[Quantity] = &[
     ),
     shown(
         "interarrival_p50_ns",
-        Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.5))),
+        Kind::Quantile(|m| of(m, |a| times(a.interarrival.as_ref(), 0.5))),
         LoadKind::is_numbered,
     ),
     shown(
         "interarrival_p99_ns",
-        Kind::Value(|m, _| of(m, |a| times(a.interarrival.as_ref(), 0.99))),
+        Kind::Quantile(|m| of(m, |a| times(a.interarrival.as_ref(), 0.99))),
         LoadKind::is_numbered,
     ),
     shown(
@@ -253,7 +253,7 @@ pub static QUANTITIES: &[Quantity] = &[
     ),
     shown(
         "run_length_p50_packets",
-        Kind::Value(|m, _| of(m, median_run)),
+        Kind::Quantile(|m| of(m, median_run)),
         LoadKind::is_numbered,
     ),
     shown(
@@ -263,7 +263,7 @@ pub static QUANTITIES: &[Quantity] = &[
     ),
     shown(
         "sender_late_p99_ns",
-        Kind::Value(|m, _| of(m, |a| times(a.lateness.as_ref(), 0.99))),
+        Kind::Quantile(|m| of(m, |a| times(a.lateness.as_ref(), 0.99))),
         LoadKind::is_open_loop,
     ),
     shown(
@@ -286,10 +286,10 @@ pub static QUANTITIES: &[Quantity] = &[
         Kind::Value(|m, _| of(m, |a| busiest(a, m.window_ns))),
         LoadKind::is_numbered,
     ),
-    shown("lost_ratio", Kind::Value(lost_ratio), |load| !load.is_tcp()),
+    shown("lost_ratio", Kind::Share(lost_ratio), |load| !load.is_tcp()),
     shown(
         "unfinished_ratio",
-        Kind::Value(|m, _| m.open_loop?.loss_ratio()),
+        Kind::Share(|m, _| m.open_loop?.loss_ratio()),
         |load| load.default_connections_per_s().is_some(),
     ),
     shown(
@@ -333,8 +333,8 @@ pub static QUANTITIES: &[Quantity] = &[
         |_| true,
     ),
     shown(
-        "retransmits",
-        Kind::Value(|m, _| m.tcp.map(|tcp| float(tcp.retransmits))),
+        "retransmits_per_s",
+        Kind::Value(|m, _| retransmits_per_s(m)),
         LoadKind::has_standing_connections,
     ),
 ];

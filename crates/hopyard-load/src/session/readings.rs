@@ -144,6 +144,7 @@ impl Session {
                 busy_ns: info.busy_time_us * 1000,
                 receive_window_limited_ns: info.receive_window_limited_us * 1000,
                 send_buffer_limited_ns: info.send_buffer_limited_us * 1000,
+                span_ns: 0,
             });
         }
         Ok(summaries)

@@ -222,7 +222,7 @@ mod tests {
             ("cpu_ns_per_transaction", "cpu-ns/transaction", 1.0),
             ("latency_p99_ns", "latency-p99-ns", 1.0),
             ("bytes_per_skb", "bytes/skb", 1.0),
-            ("retransmits", "retransmits", 1.0),
+            ("retransmits_per_s", "retransmits/s", 1.0),
         ] {
             assert_eq!(unit(name), (expected.to_owned(), factor));
         }

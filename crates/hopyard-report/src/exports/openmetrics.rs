@@ -215,7 +215,7 @@ mod tests {
             ("transactions_per_s", "per_s"),
             ("lost_ratio", "ratio"),
             ("efficiency_bps_per_core", "bps_per_core"),
-            ("retransmits", ""),
+            ("queues_in_use", ""),
             ("bytes_per_skb", ""),
         ] {
             assert_eq!(unit(name), expected, "{name}");

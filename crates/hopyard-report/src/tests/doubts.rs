@@ -182,7 +182,7 @@ fn two_modes_and_unsettled_windows() {
         .insert("goodput_bps".into(), [12.1e9, 24.4e9]);
     report.cells[1]
         .estimates
-        .insert("retransmits".into(), fixture::estimate(17.3, 0.4));
+        .insert("retransmits_per_s".into(), fixture::estimate(17.3, 0.4));
     report.cells[3].unsettled_samples = 3;
     report.cells[3].failed_samples = 1;
     report.cells[3].status = CellStatus::Failed;
@@ -206,7 +206,7 @@ fn two_modes_and_unsettled_windows() {
     ¹ bridge: goodput has two modes, 12.1 and 24.4 Gbit/s: the figure lies between them
     ² macvlan: 3 windows never settled; 1 sample failed: the lab could not be built: device busy
     ³ ipvlan: path proof failed, see below
-    Retransmits: bridge 17.3 per window.
+    Retransmits: bridge 17.3 per second.
     Bytes per skb: 61400 everywhere.
 
     What the verdicts support, relative to veth
@@ -351,8 +351,8 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
     };
     told(&mut report.cells[3], "queue_changes_per_flow_per_s", 0.31);
     told(&mut report.cells[3], "queues_in_use", 1.98);
-    told(&mut report.cells[0], "retransmits", 2.0);
-    told(&mut report.cells[4], "retransmits", 235.0);
+    told(&mut report.cells[0], "retransmits_per_s", 2.0);
+    told(&mut report.cells[4], "retransmits_per_s", 235.0);
     told(&mut report.cells[2], "guest_steal_ratio", 0.0);
     told(&mut report.cells[5], "bytes_per_skb", 1440.0);
     let table = text(&report);
@@ -368,16 +368,16 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
     macvlan    24.0 ±3.6%  1.12×  ≠       0.554 ±3.6%  0.905× ≠        1.64    61400
     ipvlan     24.0 ±0.6%  1.12×  ≠       0.551 ±0.6%  0.899× ≠        1.64    61400
     netkit     21.5 ±1.6%  1.00×  ? 2.2%  0.609 ±1.6%  0.995× ? 2.2%   1.64     1440
-    Retransmits: veth 2.00, ipvlan 235 per window.
+    Retransmits: veth 2.00, ipvlan 235 per second.
     Queue changes of a flow: macvlan 0.310 /s.
     Queues in use: macvlan 1.98.
     ");
     // If most have it, it is a column.
     for cell in &mut report.cells[..4] {
         told(cell, "queue_changes_per_flow_per_s", 0.31);
-        told(cell, "retransmits", 0.0);
+        told(cell, "retransmits_per_s", 0.0);
     }
-    told(&mut report.cells[4], "retransmits", 0.0);
+    told(&mut report.cells[4], "retransmits_per_s", 0.0);
     let table = text(&report);
     let table = from(&table, "tcp_stream").split("\n\n").next().unwrap();
     insta::assert_snapshot!(table, @"

@@ -11,7 +11,8 @@ use crate::measure::machines::Machines;
 use crate::measure::{Error, QuietCores, merge};
 use crate::meter::devices;
 use crate::model::{
-    Arrived, BusyCpus, Counted, CpuUse, Latency, LoadKind, Measurement, Turn, kept, scaled,
+    Arrived, BusyCpus, Counted, CpuUse, Latency, LoadKind, Measurement, TcpSummary, Turn, kept,
+    scaled,
 };
 use crate::units::float;
 
@@ -127,6 +128,10 @@ fn put_together(
         timeouts: scaled(whole.timeouts, share),
         send_errors: scaled(whole.send_errors, share),
         client_scheduling: whole.client_scheduling.times(share),
+        tcp: whole.tcp.map(|tcp| TcpSummary {
+            span_ns: whole.window_ns,
+            ..tcp
+        }),
         arrived: whole.arrived.map(|arrived| Arrived {
             bytes: scaled(arrived.bytes, share),
             skbs: scaled(arrived.skbs, share),

@@ -1,0 +1,148 @@
+//! What a gate needs to know before it passes, and figures that depend on how much was observed.
+
+use crate::assess;
+use crate::model::stored::Run;
+use crate::model::{Axes, CellReport, Gate, Latency, LoadKind, Outcome, Peer, TcpSummary};
+use crate::testing::{compared_over, measured, push, run};
+
+const BLOCKS: u32 = 10;
+
+/// Transactions of two cells; `counts` says how many round trips each block of a cell has.
+fn transactions(counts: [fn(u32) -> u64; 2]) -> Run {
+    let mut run = compared_over(BLOCKS, 1.0);
+    for planned in &mut run.header.cells {
+        planned.cell.load = LoadKind::TcpRr;
+        planned.cell.axes = Axes::default().for_cell(LoadKind::TcpRr, Peer::Local, &[]);
+    }
+    run.header.fail_on = Some(0.2);
+    for sample in &mut run.samples {
+        let Outcome::Measured(m) = &mut sample.outcome else {
+            panic!("nothing was measured");
+        };
+        let count = counts[sample.cell](sample.block);
+        m.received.transactions = count;
+        m.latency = Some(Latency {
+            count,
+            min_ns: 500,
+            mean_ns: 1000.0,
+            max_ns: 9000,
+            quantiles: vec![(0.5, 1000), (0.99, 5000 + u64::from(sample.block % 3))],
+            histogram: Vec::new(),
+        });
+    }
+    run
+}
+
+fn gate(run: &Run) -> Gate {
+    assess(run).gate.unwrap()
+}
+
+/// A p99 takes 1,000 observations.
+#[test]
+fn a_gate_has_not_passed_where_a_percentile_is_known_of_one_cell_alone() {
+    let both = gate(&transactions([|_| 1100; 2]));
+    assert!(!both.undecided && !both.failed, "{both:?}");
+    for counts in [[|_| 1100, |_| 990], [|_| 990, |_| 1100]] as [[fn(u32) -> u64; 2]; 2] {
+        let one = gate(&transactions(counts));
+        assert!(one.undecided && !one.failed, "{one:?}");
+        assert_eq!((one.comparisons, one.blind), (both.comparisons, 1));
+    }
+    // Of neither: a figure that nobody can have is not waited for.
+    let none = gate(&transactions([|_| 990; 2]));
+    assert!(!none.undecided && !none.failed, "{none:?}");
+    assert_eq!(none.comparisons, both.comparisons - 1);
+}
+
+#[test]
+fn a_gate_has_not_passed_where_a_cell_has_no_base() {
+    let mut run = compared_over(BLOCKS, 1.0);
+    run.header.fail_on = Some(0.2);
+    let known = gate(&run);
+    let mut other = run.header.cells[1].clone();
+    other.cell.load = LoadKind::TcpRr;
+    run.header.cells.push(other);
+    for block in 0..BLOCKS {
+        let mut m = measured(4_000_000);
+        m.received.transactions = 900 + u64::from(block);
+        push(&mut run, block, 0, 2, Outcome::Measured(Box::new(m)));
+    }
+    // Whoever names no base gets one for each cell that has one.
+    run.header.base_asked = false;
+    let unasked = gate(&run);
+    assert!(!unasked.undecided, "{unasked:?}");
+    run.header.base_asked = true;
+    let asked = gate(&run);
+    assert!(asked.undecided && !asked.failed, "{asked:?}");
+    // Its transactions and what they cost.
+    assert_eq!((asked.comparisons, asked.blind), (known.comparisons + 2, 2));
+}
+
+fn first(run: &Run) -> CellReport {
+    assess(run).cells.swap_remove(0)
+}
+
+/// The samples with enough observations are the faster ones, so a percentile of those alone would be too low.
+#[test]
+fn a_percentile_is_not_taken_from_the_fast_samples_alone() {
+    let p99 = |run: &Run| first(run).estimates.get("latency_p99_ns").map(|e| e.n);
+    let even: fn(u32) -> u64 = |block| if block % 2 == 0 { 1020 } else { 980 };
+    assert_eq!(p99(&transactions([even, |_| 1100])), None);
+    let most: fn(u32) -> u64 = |block| if block == 3 { 980 } else { 1020 };
+    assert_eq!(p99(&transactions([most, |_| 1100])), Some(9));
+    let run = transactions([even, |_| 1100]);
+    assert!(first(&run).estimates.contains_key("latency_p50_ns"));
+    assert!(
+        !assess(&run).cells[1]
+            .verdicts
+            .contains_key("latency_p99_ns")
+    );
+}
+
+/// Turns count what TCP sent again also between their windows, and the base has more of them.
+#[test]
+fn retransmits_are_over_the_time_in_which_they_were_counted() {
+    let mut run = run(&["veth"]);
+    for (block, (retransmits, span_ns)) in [(2, 0), (8, 800_000_000)].into_iter().enumerate() {
+        let mut m = measured(4_000_000);
+        m.tcp = Some(TcpSummary {
+            retransmits,
+            span_ns,
+            ..TcpSummary::default()
+        });
+        let block = u32::try_from(block).unwrap();
+        push(&mut run, block, 0, 0, Outcome::Measured(Box::new(m)));
+    }
+    let found = &first(&run).estimates["retransmits_per_s"];
+    assert!(
+        (found.value - 10.0).abs() < 1e-9 && (found.high - found.low) < 1e-9,
+        "{found:?}"
+    );
+}
+
+/// What is under way at the edges of windows makes single samples lose less than nothing. Their mean shows no loss that is none.
+#[test]
+fn no_loss_is_made_of_what_is_under_way() {
+    let lost = |received: [u64; 2]| {
+        let mut run = run(&["veth"]);
+        run.header.cells[0].cell.load = LoadKind::UdpStream;
+        for block in 0..8 {
+            let mut m = measured(4_000_000);
+            m.sent.messages = 50_000;
+            m.received.messages = received[block as usize % 2];
+            push(&mut run, block, 0, 0, Outcome::Measured(Box::new(m)));
+        }
+        first(&run).estimates["lost_ratio"].clone()
+    };
+    let none = lost([50_050, 49_950]);
+    assert!(
+        none.value.abs() < 1e-12 && none.low == 0.0 && none.high > 0.0,
+        "{none:?}"
+    );
+    let less_than_none = lost([50_050, 50_030]);
+    assert!(
+        less_than_none.value == 0.0 && less_than_none.high == 0.0,
+        "{less_than_none:?}"
+    );
+    let some = lost([49_500, 49_600]);
+    assert!((some.value - 0.009).abs() < 1e-12, "{some:?}");
+}
