@@ -82,9 +82,10 @@ fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<Stri
     if cells.iter().any(based) && !proved.iter().any(based) {
         return None;
     }
+    let costs = quantity::cpu_cost(load);
     let main = compared(&proved, group.main);
     let saying = saying(group);
-    let cpu = compared(&proved, quantity::cpu_cost(load));
+    let cpu = compared(&proved, costs);
     if !matches!(Base::parse(base), Ok(Base::Path(_))) {
         return beside_itself(load, &saying, &main, &cpu);
     }
@@ -93,7 +94,10 @@ fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<Stri
     if !main.is_empty() {
         clauses.push(match best(&main, saying.up) {
             Some(most) => format!("{} {}, {}", most.path, saying.best, most.figure),
-            None if alike(&main) => format!("{} {} {base}", everyone(&main), saying.alike),
+            None if alike(&main) => {
+                let who = everyone(&main, &unjudged(&proved, group.main));
+                format!("{who} {} {base}", saying.alike)
+            }
             None => format!("no path is shown to beat {base}"),
         });
     }
@@ -103,7 +107,10 @@ fn sentence(group: &Group<'_>, cells: &[&CellReport], base: &str) -> Option<Stri
                 "{} costs the least CPU per {per}, {}",
                 least.path, least.figure
             ),
-            None if alike(&cpu) => format!("{} costs as much CPU per {per}", everyone(&cpu)),
+            None if alike(&cpu) => {
+                let who = everyone(&cpu, &unjudged(&proved, costs));
+                format!("{who} costs as much CPU per {per}")
+            }
             None => format!("none is shown to cost less CPU per {per}"),
         });
         clauses
@@ -175,11 +182,27 @@ fn alike(compared: &[Compared<'_>]) -> bool {
     compared.iter().all(|c| c.verdict == Verdict::Equivalent)
 }
 
-fn everyone(compared: &[Compared<'_>]) -> String {
-    match compared {
-        [one] => plain::line(one.path),
-        _ => "every path".to_owned(),
+/// All that were compared; `unjudged` are those without a verdict.
+fn everyone(compared: &[Compared<'_>], unjudged: &[&str]) -> String {
+    match (compared, unjudged) {
+        ([one], _) => plain::line(one.path),
+        (_, []) => "every path".to_owned(),
+        (_, [one]) => format!("every path but {} (no verdict)", plain::line(one)),
+        (_, some) => format!("every path but {} (no verdict)", some.len()),
     }
+}
+
+/// The paths whose figure was compared in too few blocks for a verdict.
+fn unjudged<'a>(cells: &[&'a CellReport], name: &str) -> Vec<&'a str> {
+    let has_none = |cell: &&&CellReport| {
+        let report = cell.verdicts.get(name);
+        report.is_some_and(|report| report.verdict.is_none())
+    };
+    cells
+        .iter()
+        .filter(has_none)
+        .map(|cell| &*cell.path)
+        .collect()
 }
 
 /// The path with the greatest difference, and its ratio.

@@ -2,9 +2,10 @@
 
 use super::listed;
 use super::time::{unseen, whole};
-use crate::group::{Layout, distinct};
+use crate::group::{Group, Layout, distinct};
 use crate::model::{RunReport, VerdictReport};
 use crate::plain;
+use crate::quantity;
 use crate::stats::Verdict;
 
 pub(super) fn more_is_better(name: &str) -> bool {
@@ -84,7 +85,7 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     let base = layout
         .base
         .map_or_else(|| "its base".to_owned(), plain::line);
-    let all = compared(layout);
+    let all = compared(layout, |group| group.main);
     let of = |wanted: Outcome| {
         let own = all
             .iter()
@@ -106,10 +107,7 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     Some(match (parts.is_empty(), open) {
         _ if all.is_empty() => return None,
-        (true, 0) => format!(
-            "No difference from {base} that matters: all are equivalent within {}.",
-            whole(report.run.margin)
-        ),
+        (true, 0) => alike(report, layout, &base),
         (true, _) => {
             let sizes = all
                 .iter()
@@ -130,12 +128,46 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     })
 }
 
+/// All main figures are equivalent: then what they cost is the answer.
+fn alike(report: &RunReport, layout: &Layout<'_>, base: &str) -> String {
+    let margin = whole(report.run.margin);
+    let costs = compared(layout, |group| quantity::cpu_cost(group.load));
+    let differ = costs
+        .iter()
+        .filter(|(_, v, _)| v.verdict == Some(Verdict::Different));
+    if let Some((who, verdict, _)) = differ.max_by(|a, b| size(a.1).total_cmp(&size(b.1))) {
+        let by = sizes(std::iter::once(verdict.ratio.value));
+        let how = if verdict.ratio.value > 1.0 {
+            "more"
+        } else {
+            "less"
+        };
+        return format!(
+            "All are as fast as {base} within {margin}; {who} costs {by} {how} CPU time than {}.",
+            plain::line(&verdict.base)
+        );
+    }
+    let is_same = |(_, v, _): &Met<'_>| v.verdict == Some(Verdict::Equivalent);
+    if costs.iter().all(is_same) {
+        return format!(
+            "No difference from {base} that matters: all are equivalent within {margin}."
+        );
+    }
+    let sizes = costs.iter().filter(|one| !is_same(one));
+    let sizes =
+        sizes.map(|(who, v, _)| (who.clone(), v.smallest_detectable.unwrap_or(f64::INFINITY)));
+    format!(
+        "All are as fast as {base} within {margin}; no difference in CPU cost is shown: {}.",
+        unseen(&sizes.collect::<Vec<_>>(), report)
+    )
+}
+
 fn size(verdict: &VerdictReport) -> f64 {
     verdict.ratio.value.ln().abs()
 }
 
-/// Every comparison of a main figure whose path proofs succeeded, with its load or setting if there are several.
-fn compared<'a>(layout: &Layout<'a>) -> Vec<Met<'a>> {
+/// Every comparison of a figure whose path proofs succeeded, with its load or setting if there are several.
+fn compared<'a>(layout: &Layout<'a>, figure: fn(&Group<'a>) -> &'static str) -> Vec<Met<'a>> {
     let cells = || {
         let groups = layout.groups.iter();
         groups.flat_map(|group| group.cells.iter().map(move |cell| (group, *cell)))
@@ -144,14 +176,14 @@ fn compared<'a>(layout: &Layout<'a>) -> Vec<Met<'a>> {
     cells()
         .filter(|(_, cell)| cell.way.proved)
         .filter_map(|(group, cell)| {
-            let verdict = cell.verdicts.get(group.main)?;
+            let verdict = cell.verdicts.get(figure(group))?;
             let path = plain::line(&cell.path);
             let who = if places > 1 {
                 format!("{path} ({})", layout.place(cell).replace(" · ", ", "))
             } else {
                 path
             };
-            Some((who, verdict, more_is_better(group.main)))
+            Some((who, verdict, more_is_better(figure(group))))
         })
         .collect()
 }

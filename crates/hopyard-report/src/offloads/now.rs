@@ -170,10 +170,15 @@ impl<'a> Now<'a> {
             let figures: Vec<String> = different.into_iter().map(named).collect();
             return figures.join(", ");
         }
-        let undecided = with(Verdict::Inconclusive);
+        let mut undecided = effect.verdicts.iter().collect::<Vec<_>>();
+        undecided.retain(|(_, v)| v.verdict != Some(Verdict::Equivalent));
         if undecided.is_empty() {
             let margin = chosen_percent(self.report.run.margin);
-            return format!("no difference (equivalent within {margin})");
+            let same = match &effect.verdicts[..] {
+                [(name, _)] => format!("no difference in {}", quantity::words(name)),
+                _ => "no difference".to_owned(),
+            };
+            return format!("{same} (equivalent within {margin})");
         }
         let wanted = |verdict: &VerdictReport| {
             let size = verdict.ratio.value.ln().abs().exp_m1();

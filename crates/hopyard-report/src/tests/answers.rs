@@ -1,7 +1,7 @@
 use super::recommendations::{candidate, recommended, versus};
 use super::{fixture, page, text};
 use crate::TEXT;
-use crate::model::{Feature, LoadKind, NoCandidate, RunReport, WarningCode};
+use crate::model::{Feature, LoadKind, NoCandidate, Peer, RunReport, WarningCode};
 use crate::stats::Verdict;
 
 /// The sentence that a report begins with.
@@ -220,4 +220,69 @@ fn a_column_of_nothing_is_a_note() {
         "{text}"
     );
     assert!(!text.contains("CPU cost  "), "{text}");
+}
+
+/// Paths that are as fast as the base; of each the verdict on its CPU cost.
+fn as_fast(costs: &[(&str, f64, Option<Verdict>)]) -> RunReport {
+    let mut report = fixture::run();
+    let base = fixture::cell("veth", Peer::Local, LoadKind::TcpStream);
+    report
+        .cells
+        .push(base.estimate("goodput_bps", 20e9, 0.002).build());
+    for (path, ratio, verdict) in costs {
+        let cell = fixture::cell(path, Peer::Local, LoadKind::TcpStream)
+            .estimate("goodput_bps", 20e9, 0.002)
+            .verdict("goodput_bps", 1.001, 0.003, Some(Verdict::Equivalent))
+            .verdict("cpu_ns_per_byte", *ratio, 0.01, *verdict);
+        report.cells.push(cell.build());
+    }
+    report
+}
+
+#[test]
+fn a_cost_that_differs_is_no_equivalence() {
+    let same = ("macvlan", 1.002, Some(Verdict::Equivalent));
+    let dear = ("bridge", 1.31, Some(Verdict::Different));
+    let cheap = ("direct", 0.9, Some(Verdict::Different));
+    for (costs, expected) in [
+        (
+            &[same][..],
+            "No difference from veth that matters: all are equivalent within 2 %.",
+        ),
+        (
+            &[same, dear],
+            "All are as fast as veth within 2 %; bridge costs 31 % more CPU time than veth.",
+        ),
+        (
+            &[same, cheap],
+            "All are as fast as veth within 2 %; direct costs 10 % less CPU time than veth.",
+        ),
+    ] {
+        assert_eq!(answer(&as_fast(costs)), expected);
+    }
+    for open in [Some(Verdict::Inconclusive), None] {
+        let text = answer(&as_fast(&[same, ("vxlan", 1.05, open)]));
+        let beginning = "All are as fast as veth within 2 %; no difference in CPU cost is shown: ";
+        assert!(text.starts_with(beginning), "{text}");
+    }
+}
+
+#[test]
+fn every_path_is_not_said_of_those_without_a_verdict() {
+    let same = |path| (path, 1.0, Some(Verdict::Equivalent));
+    let text = |costs: &[(&str, f64, Option<Verdict>)]| {
+        let text = text(&as_fast(costs)).replace("\n  ", " ");
+        let from = text.find("What the verdicts support").unwrap();
+        text[from..].split("\n\n").next().unwrap().to_owned()
+    };
+    let all = text(&[same("bridge"), same("macvlan")]);
+    assert!(
+        all.contains("; every path costs as much CPU per byte."),
+        "{all}"
+    );
+    let but_one = text(&[same("bridge"), same("macvlan"), ("vxlan", 1.5, None)]);
+    assert!(
+        but_one.contains("every path but vxlan (no verdict) costs as much CPU per byte"),
+        "{but_one}"
+    );
 }

@@ -3,7 +3,7 @@
 use crate::assess::testing::offloads::{VETH, segments, sweep};
 use crate::assess::{assess, observations};
 use crate::model::stored::Run;
-use crate::model::{OffloadFlag, OffloadNow};
+use crate::model::{OffloadFlag, OffloadNow, Outcome};
 use crate::{TEXT, export};
 use OffloadFlag::{Gro, Gso, Lro, Tso};
 
@@ -97,6 +97,24 @@ fn what_is_undecided_says_how_much_longer_it_takes() {
     - tso is on; off: goodput 0.970×, CPU cost 1.03×, too few blocks for a verdict.
     - gso is on; off: goodput 0.981×, CPU cost 1.02×, too few blocks for a verdict.
     ");
+}
+
+/// Under steal a cost may be known in too few blocks, while goodput is judged.
+#[test]
+fn a_cost_without_a_verdict_is_not_no_difference() {
+    let mut run = sweep(&VETH, 10, 0.002, |_| 1.0);
+    for sample in run.samples.iter_mut().filter(|sample| sample.block < 3) {
+        if let Outcome::Measured(m) = &mut sample.outcome {
+            m.cpu.steal_ns = 0.5e8;
+            m.cpu.busy_ns -= 0.5e8;
+        }
+    }
+    let text = beginning(&mut run, &[Gro, Lro]);
+    assert!(
+        text.contains("gro is off; on: goodput") && text.contains(", undecided"),
+        "{text}"
+    );
+    assert!(!text.contains("no difference"), "{text}");
 }
 
 #[test]
