@@ -1,5 +1,6 @@
 //! Turns: labs side by side, short windows, disturbed ones taken again.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -260,6 +261,35 @@ fn turns_that_others_disturb_are_taken_again() {
             .filter(|turn| turn.disturbance == Some(Disturbance::Foreign));
         assert!(foreign.count() > 0, "{turns:#?}");
         assert!(turns.len() > 8, "{} turns", turns.len());
+    }
+}
+
+/// Processes that come and go, as of a build, live for less than a round. What was listed when that began has none of them.
+#[test]
+fn turns_in_which_others_start_processes_are_taken_again() {
+    let _alone = alone();
+    let ended = AtomicBool::new(false);
+    let measured = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let until = Instant::now() + Duration::from_secs(30);
+            while !ended.load(Relaxed) && Instant::now() < until {
+                let mut short = Command::new("timeout");
+                short.args(["0.04", "sh", "-c", "while :; do :; done"]);
+                short.status().unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let measured = generation(&["veth", "bridge", "macvlan"], LoadKind::TcpRr, 8);
+        ended.store(true, Relaxed);
+        measured
+    });
+    for measured in measured {
+        let turns = measured.unwrap().turns;
+        let foreign = turns
+            .iter()
+            .filter(|turn| turn.disturbance == Some(Disturbance::Foreign));
+        let (foreign, all) = (foreign.count(), turns.len());
+        assert!(foreign * 3 >= all, "{foreign} of {all} turns: {turns:#?}");
     }
 }
 

@@ -64,7 +64,7 @@ impl CpuBounds {
 
 impl CpuUse {
     /// Whether the hypervisor took so much of the machine's time that a window is disturbed: more than 1 % (docs/method.md, "Blocks").
-    /// That is less than the smallest step in which the kernel reports steal for a turn.
+    /// That is less than the smallest step in which the kernel reports steal for a turn, on machines with fewer than 40 CPUs.
     #[must_use]
     pub fn has_much_steal(&self) -> bool {
         self.steal_ns > 0.01 * self.elapsed_ns * f64::from(self.cpus)

@@ -9,7 +9,7 @@ use hopyard_net::{Cgroup, clock, cpu};
 
 use super::Error;
 use super::idle::{self, IdleClock};
-use super::processes::Clocks;
+use super::processes::{Clocks, PossiblyForeign};
 use super::stat::{self, Stat};
 
 /// The processes that make the load.
@@ -153,11 +153,15 @@ impl CpuMeter {
         self.close_with(ours, || Clocks::foreign(&left_out(ours)))
     }
 
-    /// [`CpuMeter::open`] for a short window: of the processes listed in `known`, those that are not ours are foreign.
+    /// [`CpuMeter::open`] for a short window: of the processes in `known`, those that are not ours are foreign.
     ///
     /// # Errors
     /// As there.
-    pub fn open_among(&self, known: &[i32], ours: OwnProcesses<'_>) -> Result<CpuReading, Error> {
+    pub fn open_among(
+        &self,
+        known: &PossiblyForeign,
+        ours: OwnProcesses<'_>,
+    ) -> Result<CpuReading, Error> {
         self.open_with(ours, || Ok(foreign_among(known, ours)))
     }
 
@@ -165,7 +169,11 @@ impl CpuMeter {
     ///
     /// # Errors
     /// As there.
-    pub fn close_among(&self, known: &[i32], ours: OwnProcesses<'_>) -> Result<CpuReading, Error> {
+    pub fn close_among(
+        &self,
+        known: &PossiblyForeign,
+        ours: OwnProcesses<'_>,
+    ) -> Result<CpuReading, Error> {
         self.close_with(ours, || Ok(foreign_among(known, ours)))
     }
 
@@ -265,9 +273,10 @@ fn left_out(ours: OwnProcesses<'_>) -> HashSet<i32> {
         .collect()
 }
 
-fn foreign_among(known: &[i32], ours: OwnProcesses<'_>) -> Clocks {
+fn foreign_among(known: &PossiblyForeign, ours: OwnProcesses<'_>) -> Clocks {
     let ours = left_out(ours);
-    Clocks::of_each(known.iter().copied().filter(|pid| !ours.contains(pid)))
+    let pids = known.pids.iter().copied();
+    Clocks::of_each(pids.filter(|pid| !ours.contains(pid)))
 }
 
 fn own_cpu_ns() -> Result<u64, Error> {

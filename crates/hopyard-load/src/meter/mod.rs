@@ -10,7 +10,7 @@ mod stat;
 
 pub use cpu::{CpuMeter, CpuReading, OwnProcesses};
 pub(crate) use machine::MachineMeter;
-pub use processes::{Clocks, Whose, namespaces_are_going, possibly_foreign, whose};
+pub use processes::{Clocks, PossiblyForeign, Whose, namespaces_are_going, whose};
 
 /// What a meter could not read.
 #[derive(Debug, thiserror::Error)]

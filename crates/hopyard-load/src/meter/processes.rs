@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use hopyard_net::{clock, name_and_flags};
 
 use super::Error;
+use super::stat::Stat;
 
 /// `PF_KTHREAD` (include/linux/sched.h): kernel threads work for the network as often as not
 /// (`ksoftirqd`, `kworker`, `napi`, `vhost`, `rcu`), so they are not foreign but for those below.
@@ -21,6 +22,9 @@ const NEVER_NETWORK: &[&str] = &[
     "kswapd",
     "xfsaild/",
 ];
+
+/// More processes and threads than these are not started in a few milliseconds where nobody but the kernel starts any.
+const FEW: u64 = 3;
 
 /// CPU time of processes, by their own clocks: pid → ns.
 #[derive(Debug, Clone, Default)]
@@ -77,15 +81,46 @@ pub fn namespaces_are_going() -> Result<bool, Error> {
     Ok(processes()?.any(|pid| kind_of(pid, at_it)))
 }
 
-/// The processes that can be foreign to some load, by their ids: finding them takes milliseconds, reading their clocks
-/// takes less than one.
-///
-/// # Errors
-/// /proc cannot be read.
-pub fn possibly_foreign() -> Result<Vec<i32>, Error> {
-    Ok(processes()?
-        .filter(|pid| kind_of(*pid, never_ours))
-        .collect())
+/// The processes that can be foreign to some load: finding them takes milliseconds, reading their clocks takes less than one.
+#[derive(Debug)]
+pub struct PossiblyForeign {
+    /// Their ids.
+    pub pids: Vec<i32>,
+    /// So many processes and threads had been started when they were listed.
+    forks: u64,
+}
+
+impl PossiblyForeign {
+    /// Lists them.
+    ///
+    /// # Errors
+    /// /proc cannot be read.
+    pub fn list() -> Result<Self, Error> {
+        // Before the list: what starts meanwhile may be missing in it.
+        let forks = Stat::read()?.forks;
+        let all = processes()?.filter(|pid| kind_of(*pid, never_ours));
+        Ok(Self {
+            pids: all.collect(),
+            forks,
+        })
+    }
+
+    /// Lists them again if anything was started since, and says whether that may have taken CPU time: there is one that was not there, or
+    /// so many were started that some have ended again. Most of the few that are started in between are threads of the kernel.
+    ///
+    /// # Errors
+    /// As [`PossiblyForeign::list`].
+    pub fn renew(&mut self) -> Result<bool, Error> {
+        if Stat::read()?.forks == self.forks {
+            return Ok(false);
+        }
+        let now = Self::list()?;
+        let started = now.forks.saturating_sub(self.forks);
+        let known: HashSet<i32> = self.pids.iter().copied().collect();
+        let is_new = now.pids.iter().any(|pid| !known.contains(pid));
+        *self = now;
+        Ok(is_new || started > FEW)
+    }
 }
 
 /// Every process there is.

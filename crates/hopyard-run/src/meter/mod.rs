@@ -12,4 +12,4 @@ pub(crate) mod vcpus;
 
 use crate::load::meter::read;
 pub use crate::load::meter::{Clocks, CpuMeter, CpuReading, Error, OwnProcesses};
-pub(crate) use crate::load::meter::{Whose, namespaces_are_going, possibly_foreign, whose};
+pub(crate) use crate::load::meter::{PossiblyForeign, Whose, namespaces_are_going, whose};

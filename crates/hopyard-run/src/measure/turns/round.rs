@@ -10,7 +10,7 @@ use crate::load::protocol::Timetable;
 use crate::measure::counts::receiver_and_sender;
 use crate::measure::disturbance::by_clocks;
 use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
-use crate::meter::{self, CpuReading, OwnProcesses, backlog};
+use crate::meter::{CpuReading, OwnProcesses, PossiblyForeign, backlog};
 use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, Turn, takes_again};
 use crate::units::{float, ns};
 
@@ -54,12 +54,12 @@ impl Sampler {
         order: &[usize],
         round: Round,
     ) -> Result<(), Error> {
-        let known = meter::possibly_foreign()?;
+        let mut known = PossiblyForeign::list()?;
         // The load fills the CPUs, and edges must be read in time.
         let _prompt = cpu::RealtimeGuard::new();
         for &at in order {
             let taking =
-                |standing: &mut Standing<'_>| self.undisturbed_turn(standing, round, &known);
+                |standing: &mut Standing<'_>| self.undisturbed_turn(standing, round, &mut known);
             attempt(&mut places[at], taking)?;
         }
         Ok(())
@@ -70,10 +70,11 @@ impl Sampler {
         &self,
         standing: &mut Standing<'_>,
         round: Round,
-        known: &[i32],
+        known: &mut PossiblyForeign,
     ) -> Result<(), Error> {
         let mut attempt = 1;
         loop {
+            known.renew()?;
             self.turn(standing, round, known)?;
             let is_quiet = standing.taken.last().is_none_or(|t| t.turn.is_quiet());
             if is_quiet || !takes_again(attempt, standing.taken_each(), round.wanted) {
@@ -84,7 +85,12 @@ impl Sampler {
     }
 
     /// A turn of a lab, which ends when its traffic has drained.
-    fn turn(&self, standing: &mut Standing<'_>, round: Round, known: &[i32]) -> Result<(), Error> {
+    fn turn(
+        &self,
+        standing: &mut Standing<'_>,
+        round: Round,
+        known: &mut PossiblyForeign,
+    ) -> Result<(), Error> {
         let lengths = match round.number {
             None => Lengths::of_first(standing.cell),
             Some(_) => Lengths::of(standing.cell),
@@ -93,7 +99,8 @@ impl Sampler {
         let drops = backlog::drops();
         standing.ends.turn(timetable)?;
         let seen = self.watch_turn(standing, timetable, known)?;
-        standing.hear(round, timetable, &seen)?;
+        let others_started = known.renew()?;
+        standing.hear(round, timetable, &seen, others_started)?;
         standing.come_to_rest(lengths.rest)?;
         standing.note_traffic(timetable, drops);
         Ok(())
@@ -104,7 +111,7 @@ impl Sampler {
         &self,
         standing: &Standing<'_>,
         timetable: Timetable,
-        known: &[i32],
+        known: &PossiblyForeign,
     ) -> Result<Seen, Error> {
         let ours = OwnProcesses {
             pids: &standing.pids,
@@ -136,7 +143,13 @@ impl Standing<'_> {
     }
 
     /// Records what the ends counted in a turn.
-    fn hear(&mut self, round: Round, timetable: Timetable, seen: &Seen) -> Result<(), Error> {
+    fn hear(
+        &mut self,
+        round: Round,
+        timetable: Timetable,
+        seen: &Seen,
+        others_started: bool,
+    ) -> Result<(), Error> {
         let (clients, server) = self.ends.done()?;
         let client = merge::merged(&clients).map_err(Error::Merge)?;
         let mut cpu = seen.closed.since(&seen.opened);
@@ -149,7 +162,7 @@ impl Standing<'_> {
             load if load.is_stream() => sender.sent,
             _ => Default::default(),
         };
-        let disturbance = disturbance(&cpu, late_ns, timetable.window_ns());
+        let disturbance = disturbance(&cpu, others_started, late_ns, timetable.window_ns());
         let before = self.taken.iter().map(|taken| taken.turn.disturbance);
         let disturbance =
             disturbance.filter(|by| *by != Disturbance::Late || !makes_itself_late(before.clone()));
@@ -184,9 +197,16 @@ fn makes_itself_late(turns: impl Iterator<Item = Option<Disturbance>>) -> bool {
 }
 
 /// What disturbed the turn, if anything. It does not look at what the load counted.
-fn disturbance(cpu: &CpuUse, late_ns: u64, window_ns: u64) -> Option<Disturbance> {
+fn disturbance(
+    cpu: &CpuUse,
+    others_started: bool,
+    late_ns: u64,
+    window_ns: u64,
+) -> Option<Disturbance> {
     let is_late = float(late_ns) > LATE * float(window_ns);
-    by_clocks(cpu).or(is_late.then_some(Disturbance::Late))
+    by_clocks(cpu)
+        .or(others_started.then_some(Disturbance::Foreign))
+        .or(is_late.then_some(Disturbance::Late))
 }
 
 #[cfg(test)]
@@ -196,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// The test for a disturbance gets neither counts nor a measurement.
-    const SIGNS_ONLY: fn(&CpuUse, u64, u64) -> Option<Disturbance> = disturbance;
+    const SIGNS_ONLY: fn(&CpuUse, bool, u64, u64) -> Option<Disturbance> = disturbance;
 
     const WINDOW_NS: u64 = 25_000_000;
 
@@ -225,12 +245,15 @@ mod tests {
 
     #[test]
     fn each_disturbance_is_told_by_its_own_sign() {
-        let of = |steal, foreign, late| SIGNS_ONLY(&cpu(steal, foreign, 1e6), late, WINDOW_NS);
-        assert_eq!(of(0.0, 0.0, 0), None);
-        assert_eq!(of(0.4e6, 0.9e6, 1_000_000), None);
-        assert_eq!(of(0.6e6, 0.0, 0), Some(Disturbance::Steal));
-        assert_eq!(of(0.0, 1.1e6, 0), Some(Disturbance::Foreign));
-        assert_eq!(of(0.0, 0.0, 1_300_000), Some(Disturbance::Late));
+        let of = |steal, foreign, started, late| {
+            SIGNS_ONLY(&cpu(steal, foreign, 1e6), started, late, WINDOW_NS)
+        };
+        assert_eq!(of(0.0, 0.0, false, 0), None);
+        assert_eq!(of(0.4e6, 0.9e6, false, 1_000_000), None);
+        assert_eq!(of(0.6e6, 0.0, false, 0), Some(Disturbance::Steal));
+        assert_eq!(of(0.0, 1.1e6, false, 0), Some(Disturbance::Foreign));
+        assert_eq!(of(0.0, 0.0, true, 0), Some(Disturbance::Foreign));
+        assert_eq!(of(0.0, 0.0, false, 1_300_000), Some(Disturbance::Late));
     }
 
     #[test]
@@ -264,10 +287,11 @@ mod tests {
         fn the_cost_of_the_load_disturbs_nothing(
             steal in 0.0..1e6_f64,
             foreign in 0.0..2e6_f64,
+            started in proptest::bool::ANY,
             late in 0..2_000_000_u64,
             loads in [0.0..50e6_f64, 0.0..50e6_f64],
         ) {
-            let [one, other] = loads.map(|load| SIGNS_ONLY(&cpu(steal, foreign, load), late, WINDOW_NS));
+            let [one, other] = loads.map(|load| SIGNS_ONLY(&cpu(steal, foreign, load), started, late, WINDOW_NS));
             prop_assert_eq!(one, other);
         }
     }
