@@ -69,6 +69,8 @@ static long flood_one(__u32 n, void *context)
 	to = bpf_map_lookup_elem(&ports, &slot);
 	if (!to || !to->ifindex || slot == flood->origin || to->vlan != flood->vlan)
 		return 0;
+	if (flood->flags & FLOOD_TO_ROUTERS && !(to->flags & PORT_ROUTER))
+		return 0;
 	/* Only between ports, and one of them is enough. */
 	if (flood->origin >= FIRST_PORT && (to->flags | flood->flags) & PORT_ISOLATED) {
 		drop_to(pass->skb, flood->origin, slot, DROP_ISOLATED);
@@ -141,10 +143,13 @@ static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vla
 		.flags = flags,
 	};
 	struct config *sw = the_switch();
+	struct mac_pair macs;
 	__u32 slots;
 
 	if (!sw)
 		return 0;
+	if (read_macs(skb, &macs) && is_of_routers(macs.dst))
+		flood.flags |= FLOOD_TO_ROUTERS;
 	/* Once: it shrinks when ports go. A flood goes on with what it began with. */
 	slots = *(volatile __u32 *)&sw->slots;
 	if (slots <= FIRST_PORT)

@@ -196,8 +196,11 @@ struct flood {
 	__u32 total;
 	__u32 mark;   /* the frame's own */
 	__u16 vlan;
-	__u16 flags;  /* of the origin */
+	__u16 flags;  /* of the origin, and FLOOD_TO_ROUTERS */
 };
+
+/* The frame is for ports with PORT_ROUTER alone. No port has this flag. */
+#define FLOOD_TO_ROUTERS 0x8000
 
 /* That a slot has a station or an address, so that they are found without a look at everybody's. */
 struct holding_key {

@@ -15,6 +15,14 @@ use crate::world::Kind;
 
 type Mac = [u8; 6];
 
+/// The groups of all routers and of those that learn who has joined a group, of IPv4 and IPv6.
+const OF_ROUTERS: [[u8; 6]; 4] = [
+    [0x01, 0, 0x5e, 0, 0, 0x02],
+    [0x01, 0, 0x5e, 0, 0, 0x16],
+    [0x33, 0x33, 0, 0, 0, 0x02],
+    [0x33, 0x33, 0, 0, 0, 0x16],
+];
+
 /// The longest frame that a device with an MTU of 1,500 octets takes.
 const LONGEST: usize = 1514;
 const MOBILITY: u8 = 135;
@@ -335,10 +343,14 @@ impl Rules {
         way.end(Verdict::Redirected)
     }
 
-    /// One copy for each other port of the VLAN that isolation does not keep it from.
+    /// One copy for each other port of the VLAN that isolation does not keep it from; of what is for routers, for ports of those.
     fn copies(&self, way: &mut Way<'_>, vlan: u16, len: usize) {
+        let is_for_routers = OF_ROUTERS.contains(&mac(way.frame, 0));
         for (m, to) in self.ports.iter().enumerate() {
             if to.vlan != vlan || way.origin == Party::Port(m) {
+                continue;
+            }
+            if is_for_routers && !to.router {
                 continue;
             }
             let isolated = match way.origin {
