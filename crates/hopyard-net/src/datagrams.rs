@@ -7,6 +7,8 @@ use std::ptr;
 
 use nix::sys::socket::{setsockopt, sockopt};
 
+use crate::socket::read_option;
+
 /// Room for the control messages of one datagram: a time stamp takes 32 bytes.
 const CONTROL_BYTES: u8 = 64;
 /// `struct cmsghdr` on Linux: the length of a word, then level and type.
@@ -177,28 +179,17 @@ pub fn receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
 /// # Errors
 /// It is no socket, or the kernel is older than 4.12.
 pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
-    let mut words = [0u32; MEMINFO_WORDS];
-    let mut length = mem::size_of_val(&words) as libc::socklen_t;
-    // SAFETY: the buffer is writable for `length` bytes, and both pointers live through the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            words.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if (length as usize) < mem::size_of_val(&words) {
+    let mut bytes = [0; MEMINFO_WORDS * size_of::<u32>()];
+    let option = (libc::SOL_SOCKET, libc::SO_MEMINFO);
+    if read_option(socket, option, &mut bytes)? < bytes.len() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "this kernel's SO_MEMINFO does not count drops; Linux 4.12 does",
         ));
     }
-    Ok(words[MEMINFO_WORDS - 1])
+    let mut drops = [0; size_of::<u32>()];
+    drops.copy_from_slice(&bytes[(MEMINFO_WORDS - 1) * size_of::<u32>()..]);
+    Ok(u32::from_ne_bytes(drops))
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Multipath TCP (RFC 8684): is a connection one?
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
+
+use crate::socket::read_option;
 
 /// `SOL_MPTCP` (`include/linux/socket.h`).
 const SOL_MPTCP: libc::c_int = 284;
@@ -21,26 +23,17 @@ const FLAG_FALLBACK: u32 = 1;
 /// `EBADF` if there is no such socket; `Unsupported` on kernels before 5.16, which do not tell.
 pub fn is_multipath(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let mut bytes = [0u8; BYTES];
-    let mut length = BYTES as libc::socklen_t;
-    // SAFETY: the buffer is writable for `length` bytes, and both pointers live through the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            SOL_MPTCP,
-            MPTCP_INFO,
-            bytes.as_mut_ptr().cast(),
-            &raw mut length,
-        )
+    let length = match read_option(socket, (SOL_MPTCP, MPTCP_INFO), &mut bytes) {
+        Ok(length) => length,
+        Err(error) => {
+            return match error.raw_os_error() {
+                // A plain TCP socket.
+                Some(libc::EOPNOTSUPP | libc::ENOPROTOOPT) => Ok(false),
+                _ => Err(error),
+            };
+        }
     };
-    if result != 0 {
-        let error = io::Error::last_os_error();
-        // A plain TCP socket.
-        return match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP | libc::ENOPROTOOPT) => Ok(false),
-            _ => Err(error),
-        };
-    }
-    if (length as usize) < BYTES {
+    if length < BYTES {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "this kernel's MPTCP_INFO ends before its flags; Linux 5.16 has them",

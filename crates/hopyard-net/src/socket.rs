@@ -1,6 +1,7 @@
 //! What is asked of a socket and nix has no words for.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
 
@@ -18,6 +19,28 @@ pub fn readable_bytes(socket: impl AsFd) -> Result<usize> {
     Errno::result(outcome)
         .map_err(|errno| Error::from_errno("ask for the bytes in a socket", errno))?;
     Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// Reads an option, which begins as `bytes` (some options are asked for by what stands in there), and gives how many of them the
+/// kernel wrote.
+pub(crate) fn read_option(
+    socket: BorrowedFd<'_>,
+    (level, name): (libc::c_int, libc::c_int),
+    bytes: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = libc::socklen_t::try_from(bytes.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: the buffer is writable for `length` bytes, and both pointers live through the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    Errno::result(result)?;
+    Ok(length as usize)
 }
 
 /// Lets a socket send with `MSG_ZEROCOPY` (`SO_ZEROCOPY`).

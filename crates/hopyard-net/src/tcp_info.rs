@@ -1,7 +1,9 @@
 //! `TCP_INFO`: what the kernel's TCP knows of a connection.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
+
+use crate::socket::read_option;
 
 /// Bytes of `struct tcp_info` up to and with `tcpi_sndbuf_limited` (Linux 4.10).
 const BYTES: usize = 192;
@@ -32,21 +34,7 @@ pub struct TcpInfo {
 /// `EOPNOTSUPP` if it is no TCP socket; `Unsupported` on kernels before 4.10.
 pub fn read(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let mut bytes = [0u8; BYTES];
-    let mut length = BYTES as libc::socklen_t;
-    // SAFETY: the buffer is writable for `length` bytes, and both pointers live through the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            bytes.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if (length as usize) < BYTES {
+    if read_option(socket, (libc::IPPROTO_TCP, libc::TCP_INFO), &mut bytes)? < BYTES {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "this kernel's TCP_INFO ends before tcpi_sndbuf_limited; Linux 4.10 has it",

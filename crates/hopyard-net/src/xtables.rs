@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 
 use crate::attrs::u32_at;
 use crate::error::{Error, Result};
 use crate::netns::NetNs;
+use crate::socket::read_option;
 
 /// A chain of the old iptables that hangs on a hook and has rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,20 +103,7 @@ impl Family {
         for (slot, byte) in info.iter_mut().take(NAME - 1).zip(table.bytes()) {
             *slot = byte;
         }
-        let mut size = INFO as libc::socklen_t;
-        // SAFETY: the descriptor is open; `info` and `size` outlive the call, and `size` is that of `info`.
-        let answer = unsafe {
-            libc::getsockopt(
-                fd.as_raw_fd(),
-                self.level,
-                GET_INFO,
-                info.as_mut_ptr().cast(),
-                &raw mut size,
-            )
-        };
-        if answer < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        read_option(fd.as_fd(), (self.level, GET_INFO), &mut info)?;
         Ok(info)
     }
 }
