@@ -93,10 +93,9 @@ fn check_port(
         return Err(changed(format!("the host's end `{device}` is down")));
     }
     let is_no_port = || changed(format!("`{device}` is no port of switch `{name}`"));
-    let port = match Switch::open(name) {
-        Err(hopyard_switch::Error::NoSwitch { .. }) => return Err(is_no_port()),
-        opened => opened?.port(&device)?.ok_or_else(is_no_port)?,
-    };
+    // Without the lock: many may be asked about at once.
+    let found = Switch::as_it_is(name)?.ok_or_else(is_no_port)?;
+    let port = found.port(&device)?.ok_or_else(is_no_port)?;
     if let Some(mac) = mac
         && !port
             .macs

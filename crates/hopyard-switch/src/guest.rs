@@ -61,11 +61,23 @@ impl Switch {
         let Some(lock) = Lock::at_home()? else {
             return Ok(None);
         };
-        Ok(Self::as_it_is(name)?.map(|switch| (switch, lock)))
+        Ok(Self::unlocked(name)?.map(|switch| (switch, lock)))
     }
 
-    /// The same without the lock, to look at.
-    fn as_it_is(name: &str) -> Result<Option<Self>> {
+    /// The switch of a name without the lock, to look at; `None`: there is none that is whole. What an interrupted command left stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// Its state is another version's, or cannot be read; its directory is not root's own.
+    pub fn as_it_is(name: &str) -> Result<Option<Self>> {
+        // It must be root's own before anything in it is used.
+        if !is_home_there()? {
+            return Ok(None);
+        }
+        Self::unlocked(name)
+    }
+
+    fn unlocked(name: &str) -> Result<Option<Self>> {
         of_whole(name, |directory| {
             Ok(Self {
                 name: name.to_owned(),
@@ -89,10 +101,6 @@ struct Ready {
 impl Ready {
     /// Attaches the program as its last step; nothing else is changed.
     fn make(name: &str, new: &NewPort<'_>) -> Result<Self> {
-        // It must be root's own before any program in it is used.
-        if !is_home_there()? {
-            return Err(no_switch(name));
-        }
         let switch = Switch::as_it_is(name)?.ok_or_else(|| no_switch(name))?;
         let what = format!("add port `{}` to switch `{name}`", new.device);
         let here = switch.here(&what)?;
