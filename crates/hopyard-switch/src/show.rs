@@ -208,6 +208,12 @@ impl Switch {
                 .warnings
                 .extend(differing(&ports).into_iter().map(Warning::from)),
         }
+        if let Some(up) = uplink.as_ref().filter(|_| at_home)
+            && ports.iter().any(|port| port.isolated)
+            && uplink::forwards(&handle, &up.device)
+        {
+            findings.warn(uplink::leads_back(&up.device));
+        }
         let shortcut = self.shortcut()?;
         findings.warnings.extend(
             shortcut

@@ -169,7 +169,16 @@ fn a_host_that_forwards_brings_isolated_containers_together_unless_a_rule_forbid
             container.inside.add_route(to, by_the_host, None).unwrap();
         }
         a.does_not_reach(&b.inside, "10.1.0.6");
+        let warned = || {
+            let shown = host.in_hub(|| Switch::open("cni-dev-up0").unwrap().show().unwrap());
+            let warnings = shown.unwrap().warnings;
+            warnings
+                .iter()
+                .any(|text| text.contains("by way of the host"))
+        };
+        assert!(!warned());
         host.hub.set_sysctl("net/ipv4/ip_forward", "1").unwrap();
+        assert!(warned());
         assert!(a.reaches(&b.inside, "10.1.0.6"));
         let mut nft = std::process::Command::new("nft");
         nft.arg(

@@ -132,6 +132,22 @@ fn joins(name: &str, lro: OffloadState) -> Option<String> {
     })
 }
 
+/// Does the host forward packets that it gets from this device?
+pub(super) fn forwards(handle: &Handle, device: &str) -> bool {
+    ["ipv4", "ipv6"].iter().any(|family| {
+        let forwarding = handle.sysctl(&format!("net/{family}/conf/{device}/forwarding"));
+        forwarding.is_ok_and(|value| value == "1")
+    })
+}
+
+/// Isolation is of frames: what a host that forwards does with the packets in them.
+pub(super) fn leads_back(device: &str) -> String {
+    format!(
+        "isolated ports may reach others by way of the host, which forwards packets from `{device}`: unless a rule of it forbids that, \
+         `nft add rule inet TABLE FORWARD iif {device} oif {device} drop`"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
