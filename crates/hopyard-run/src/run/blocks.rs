@@ -160,6 +160,7 @@ impl<'a> Blocks<'a> {
                 vec![(index, self.measure(index, quiet, observer)?)]
             };
             let took = self.offset + self.began.elapsed() - started;
+            let mut measured = Vec::new();
             for (cell, outcome) in outcomes {
                 done += 1;
                 let outcome = match outcome {
@@ -175,16 +176,24 @@ impl<'a> Blocks<'a> {
                     took_ns: ns(took),
                     outcome,
                 };
-                let measured = matches!(sample.outcome, Outcome::Measured(_));
+                if matches!(sample.outcome, Outcome::Measured(_)) {
+                    measured.push(cell);
+                }
                 record.append(&sample)?;
                 self.samples.push(sample);
-                if measured && self.prepared.header.profile {
-                    if self.prepared.header.settings.is_some() {
-                        labs = Labs::default();
-                    }
-                    self.switch(self.prepared.header.cells[cell].cell.axes.setting)?;
-                    self.profile((block, attempt, cell), record, observer)?;
+            }
+            if !self.prepared.header.profile {
+                continue;
+            }
+            if self.prepared.header.settings.is_some() {
+                labs = Labs::default();
+            }
+            for cell in measured {
+                if self.out_of_time() {
+                    return Err(Stop::End(End::TimeLimit));
                 }
+                self.switch(self.cell(cell).axes.setting)?;
+                self.profile((block, attempt, cell), record, observer)?;
             }
         }
         Ok(())

@@ -44,19 +44,31 @@ impl Blocks<'_> {
         Some(Instant::now() + left / blocks)
     }
 
-    /// When the first of these groups must end, so that all of them end with the block. Each gets a part of the
-    /// remaining time in proportion to its estimate.
+    /// When the rounds of the first of these groups must end, so that all groups end with the block. Each gets a part of the
+    /// remaining time in proportion to its estimate; its profiles come after its rounds.
     pub(super) fn group_end(
         &self,
         block_end: Option<Instant>,
         groups: &[(Group, u32)],
     ) -> Option<Instant> {
         let now = Instant::now();
+        let profiles: Duration = groups.iter().map(|(group, _)| self.profiles(group)).sum();
         let left = block_end?.saturating_duration_since(now);
+        let left = left.saturating_sub(profiles);
         let each = |(group, rounds): &(Group, u32)| self.estimate(group, *rounds).as_secs_f64();
         let all: f64 = groups.iter().map(each).sum();
         let own = groups.first().map_or(0.0, each);
         Some(now + left.mul_f64(own / all.max(f64::MIN_POSITIVE)))
+    }
+
+    /// Approximate duration of the profiles of a group.
+    fn profiles(&self, group: &Group) -> Duration {
+        if !self.prepared.header.profile {
+            return Duration::ZERO;
+        }
+        let cells = group.cells.iter().map(|cell| self.cell(*cell));
+        let sampler = &self.prepared.sampler;
+        cells.map(|cell| sampler.profile_estimate(cell)).sum()
     }
 
     /// Approximate duration of a group without disturbances.
