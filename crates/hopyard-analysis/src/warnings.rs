@@ -10,7 +10,7 @@ use super::base;
 use super::cells::measurements;
 use super::quantities::decides_width;
 use crate::model::stored::{End, Run, left_out_in_words};
-use crate::model::{CellReport, FOR_A_VERDICT, RunSummary, Sample, Warning, WarningCode};
+use crate::model::{CellReport, FOR_A_VERDICT, RunSummary, Sample, Warning, WarningCode, distinct};
 use crate::stats::{self, Dependence};
 use crate::units::counted;
 use cells::{
@@ -97,14 +97,9 @@ fn percent(share: f64) -> String {
 /// The names of some of the cells.
 fn named(cells: &[&CellReport]) -> String {
     const SHOWN: usize = 4;
-    let mut names: Vec<String> = Vec::new();
-    for cell in cells {
-        let name = format!("{}/{}/{}", cell.path, cell.peer, cell.load);
-        // Cells of a sweep share their name.
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let name = |cell: &&CellReport| format!("{}/{}/{}", cell.path, cell.peer, cell.load);
+    // Cells of a sweep share their name.
+    let mut names = distinct(cells.iter().map(name));
     let more = names.len().saturating_sub(SHOWN);
     names.truncate(SHOWN);
     if more > 0 {

@@ -3,16 +3,11 @@
 use super::groups::{self, Group};
 use super::rule::{Check, Judge};
 use super::what::What;
-use crate::model::Cell;
+use crate::model::{Cell, distinct};
 
 /// `goodput, veth-route / native` where all pairs differ in the same, else `goodput over veth`; and what a mean is over.
 pub(super) fn compared(words: &str, check: &Check, groups: &[&Group<'_>]) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for versus in groups.iter().flat_map(|group| group.versus()) {
-        if !all.contains(&versus) {
-            all.push(versus);
-        }
-    }
+    let all = distinct(groups.iter().flat_map(|group| group.versus()));
     let mut text = match (&check.judge, all.as_slice()) {
         (_, [one]) => format!("{words}, {one}"),
         (Judge::Ratio { to, .. }, [_, ..]) if to.len() == 1 => format!("{words} over {}", to[0]),
@@ -37,12 +32,6 @@ pub(super) fn compared(words: &str, check: &Check, groups: &[&Group<'_>]) -> Str
 
 /// What is measured of cells, in words.
 pub(super) fn words(what: &What, found: &[(&Cell, Vec<&Cell>)]) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for (cell, _) in found {
-        let name = crate::report::claims::words(&what.name(cell.load));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.join(" or ")
+    let names = found.iter().map(|(cell, _)| what.name(cell.load));
+    distinct(names.map(|name| crate::report::claims::words(&name))).join(" or ")
 }

@@ -6,6 +6,7 @@ use super::guest::Guest;
 use super::judge;
 use super::lacking::few_cpus;
 use super::rule::Check;
+use crate::model::distinct;
 use crate::report::claims::quoted;
 
 /// The points of a check that is about cells of a plan: of the run here, and of one in a guest where this machine lacks a path.
@@ -32,14 +33,8 @@ fn few_by_other_runs(check: &Check, evidence: &Evidence) -> Option<Vec<String>> 
     few_cpus(check.cpus, cpus, || {
         let named = check.named_paths();
         let left_out = headers.flat_map(|header| &header.left_out);
-        let mut all = Vec::new();
-        for (path, why) in left_out.filter(|(path, _)| named.contains(path)) {
-            let why = format!("{path}: {why}");
-            if !all.contains(&why) {
-                all.push(why);
-            }
-        }
-        all
+        let left_out = left_out.filter(|(path, _)| named.contains(path));
+        distinct(left_out.map(|(path, why)| format!("{path}: {why}")))
     })
 }
 

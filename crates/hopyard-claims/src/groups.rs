@@ -6,7 +6,7 @@ use super::label::{apart, versus};
 use super::rule::{Check, Judge};
 use super::values::Values;
 use super::what::What;
-use crate::model::{Axis, Cell, axis};
+use crate::model::{Axis, Cell, axis, distinct};
 use crate::stats;
 use crate::store::Run;
 
@@ -246,12 +246,7 @@ impl<'a> Group<'a> {
 /// The values that cells have on some axes: `flows 2, 4, 8`.
 fn values(axes: &[&'static Axis], cells: &[&Cell]) -> String {
     let of_axis = |axis: &&'static Axis| {
-        let mut values: Vec<String> = Vec::new();
-        for value in cells.iter().filter_map(|cell| (axis.show)(&cell.axes)) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
+        let values = distinct(cells.iter().filter_map(|cell| (axis.show)(&cell.axes)));
         format!("{} {}", axis.name.replace('_', " "), values.join(", "))
     };
     axes.iter().map(of_axis).collect::<Vec<_>>().join(" · ")

@@ -2,7 +2,7 @@
 
 use super::bounds::Bounds;
 use super::label::at;
-use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport};
+use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport, distinct};
 use crate::report::claims::{bounds, figure, interval, percent};
 
 /// The verdict and what it rests on, what it may become, and how further grades are judged.
@@ -60,12 +60,7 @@ fn of_verdict(claim: &ClaimReport, missing: Option<&str>) -> String {
 /// What cannot be tested, and that the rest of the rule holds where there is a rest.
 fn lacking(claim: &ClaimReport, missing: Option<&str>) -> String {
     let untested = claim.checks.iter().flat_map(|check| &check.untested);
-    let mut each: Vec<&str> = Vec::new();
-    for why in missing.into_iter().chain(untested.map(String::as_str)) {
-        if !each.contains(&why) {
-            each.push(why);
-        }
-    }
+    let each = distinct(missing.into_iter().chain(untested.map(String::as_str)));
     let mut text = match each.as_slice() {
         [] => "it has no check".to_owned(),
         each => each.join("; "),

@@ -15,7 +15,7 @@ use super::rule::{Check, Grade, Judge};
 use super::sentence::sentence;
 use crate::model::{
     BoundPosition, Cell, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, GradeReport,
-    PointReport,
+    PointReport, distinct,
 };
 use crate::stats::{self, Estimate};
 
@@ -235,15 +235,10 @@ fn remarks(
     if verdict == ClaimVerdict::Untestable {
         return remarks;
     }
-    let mut untested: Vec<&String> = Vec::new();
-    for why in checks.iter().flat_map(|check| &check.untested) {
-        if !untested.contains(&why) {
-            untested.push(why);
-        }
-    }
+    let untested = checks.iter().flat_map(|check| &check.untested);
+    let untested = distinct(untested.map(String::as_str));
     if !untested.is_empty() {
-        let list: Vec<&str> = untested.iter().map(|why| why.as_str()).collect();
-        remarks.push(format!("Not tested: {}.", list.join("; ")));
+        remarks.push(format!("Not tested: {}.", untested.join("; ")));
     }
     let plans = chosen
         .claim

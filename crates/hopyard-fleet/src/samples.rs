@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use hopyard_host::bounded;
-use hopyard_model::LoadKind;
+use hopyard_model::{LoadKind, distinct};
 use hopyard_report::{Column, Values, parquet_file};
 use serde::{Deserialize, Serialize};
 
@@ -121,13 +121,7 @@ fn columns(fleet: &Fleet, samples: &[(usize, Vec<Sample>)]) -> Vec<Column> {
 
 /// The quantities of the plan, each once, though several loads have it.
 pub(crate) fn quantities(fleet: &Fleet) -> Vec<&'static str> {
-    let mut all = Vec::new();
-    for column in &fleet.columns {
-        if !all.contains(&column.quantity) {
-            all.push(column.quantity);
-        }
-    }
-    all
+    distinct(fleet.columns.iter().map(|column| column.quantity))
 }
 
 #[cfg(test)]

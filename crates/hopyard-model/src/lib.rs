@@ -80,7 +80,7 @@ pub use endpoints::{
 };
 pub use environment::{CpuAccounting, Environment};
 pub use filter_chain::{FilterChain, Sees};
-pub use grouped::grouped;
+pub use grouped::{distinct, grouped};
 pub use guest::GuestUsed;
 pub use hop::Hop;
 pub use kernels::{KERNELS_SCHEMA, KernelFinding, KernelRun, KernelsReport, KernelsRow, Works};

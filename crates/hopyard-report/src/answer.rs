@@ -4,11 +4,11 @@ pub(super) mod time;
 mod versus;
 
 use super::document::Block;
-use super::group::{Layout, distinct};
+use super::group::Layout;
 use super::quantity::capital;
 use crate::model::{
     Base, Candidate, CellReport, Choice, FOR_A_VERDICT, Feature, Recommendation, RunReport,
-    VerdictReport,
+    VerdictReport, distinct,
 };
 use crate::plain;
 use crate::stats::Verdict;

@@ -1,8 +1,8 @@
 //! Which chains of the user's packet filter rules see which traffic.
 
-use super::document::Block;
-use super::group::{distinct, with_peer};
-use crate::model::{FilterChain, Ruleset, RunReport, Sees};
+use super::document::{Block, headed};
+use super::group::with_peer;
+use crate::model::{FilterChain, Ruleset, RunReport, Sees, distinct};
 use crate::plain;
 
 /// A heading, and a sentence for each chain, for each file with rules.
@@ -43,14 +43,8 @@ fn of_file(report: &RunReport, rules: &Ruleset) -> Vec<Block> {
             without.join(", ")
         ));
     }
-    if sentences.is_empty() {
-        return Vec::new();
-    }
     let file = plain::line(&rules.to_string());
-    vec![
-        Block::Heading(format!("What the rules of {file} see")),
-        Block::List(sentences),
-    ]
+    headed(format!("What the rules of {file} see"), sentences)
 }
 
 /// Whose traffic reached a chain, and whose did not.

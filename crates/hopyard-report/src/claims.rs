@@ -5,7 +5,7 @@ mod questions;
 
 use serde_json::Value;
 
-use super::document::{Block, Cell, Column, Part, Row, Table, shorten};
+use super::document::{Block, Cell, Column, Part, Row, Table, headed, shorten};
 use super::number::{ABSENT, chosen_percent, percent as short_percent, significant};
 use super::quantity;
 use crate::model::{
@@ -216,10 +216,7 @@ fn of_run(run: &ClaimsRun) -> String {
 /// The warnings of all runs under a heading; nothing if there are none.
 fn of_warnings(report: &ClaimsReport) -> Vec<Block> {
     let warnings: Vec<String> = report.runs.iter().flat_map(warnings).collect();
-    if warnings.is_empty() {
-        return Vec::new();
-    }
-    vec![Block::Heading("Warnings".to_owned()), Block::List(warnings)]
+    headed("Warnings", warnings)
 }
 
 fn warnings(run: &ClaimsRun) -> impl Iterator<Item = String> {

@@ -1,6 +1,6 @@
 //! The results as text, based only on verdicts.
 
-use super::document::Block;
+use super::document::{Block, headed};
 use super::group::{Group, Layout};
 use super::number::ratio;
 use super::quantity;
@@ -28,9 +28,6 @@ pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
             })
     });
     let findings = grouped(all);
-    if findings.is_empty() {
-        return Vec::new();
-    }
     let mut sentences: Vec<String> = findings
         .iter()
         .map(|(text, places)| format!("{}: {text}.", some_of(places)))
@@ -42,10 +39,7 @@ pub(super) fn blocks(layout: &Layout<'_>) -> Vec<Block> {
     }
     let base = layout.base.map(plain::line);
     let relative = base.map_or_else(String::new, |base| format!(", relative to {base}"));
-    vec![
-        Block::Heading(format!("What the verdicts support{relative}")),
-        Block::List(sentences),
-    ]
+    headed(format!("What the verdicts support{relative}"), sentences)
 }
 
 /// The first of many places.

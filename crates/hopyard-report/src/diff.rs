@@ -10,7 +10,7 @@ mod tests;
 use serde_json::Value;
 
 use super::comment::Comment;
-use super::document::Block;
+use super::document::{Block, headed};
 use crate::model::{DiffReport, named_schema};
 
 /// Name and version of the document that [`schema`] describes.
@@ -35,11 +35,7 @@ pub(super) fn compose(report: &DiffReport) -> Vec<Block> {
     blocks.extend(sentences::changes(report));
     blocks.extend(sentences::gate(report));
     blocks.extend(facts::left_out(report));
-    let warnings = facts::warnings(report);
-    if !warnings.is_empty() {
-        blocks.push(Block::Heading("Warnings".to_owned()));
-        blocks.push(Block::List(warnings));
-    }
+    blocks.extend(headed("Warnings", facts::warnings(report)));
     blocks
 }
 

@@ -30,6 +30,14 @@ pub(super) enum Block {
     Plots(Vec<Plot>),
 }
 
+/// Sentences under a heading; nothing if there are none.
+pub(super) fn headed(heading: impl Into<String>, sentences: Vec<String>) -> Vec<Block> {
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading(heading.into()), Block::List(sentences)]
+}
+
 /// The same blocks with every text sanitized and in one line. Pictures are left to the page.
 pub(super) fn harmless(mut blocks: Vec<Block>) -> Vec<Block> {
     for block in &mut blocks {

@@ -1,7 +1,7 @@
 //! Which cells belong in one table, and what is stated once for all of them.
 
 use super::quantity::{self, Scale};
-use crate::model::{AXES, Axes, Axis, Base, CellReport, LoadKind, Peer};
+use crate::model::{AXES, Axes, Axis, Base, CellReport, LoadKind, Peer, distinct};
 use crate::plain;
 
 /// Sizes and the wire's rate belong to a load or a peer, so they are in each table's title.
@@ -254,17 +254,6 @@ fn rate(value: &str) -> String {
         .iter()
         .find_map(|(suffix, unit)| Some(format!("{} {unit}", value.strip_suffix(suffix)?)))
         .unwrap_or_else(|| value.to_owned())
-}
-
-/// Each value once, in order of appearance.
-pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for value in values {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
 }
 
 /// The values of a quantity in the cells of a group.

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::document::{Block, Cell, Column, Row, Table};
+use super::document::{Block, Cell, Column, Row, Table, headed};
 use super::exports::text::page;
-use super::group::{distinct, with_peer};
+use super::group::with_peer;
 use super::number::percent;
 use super::quantity::show_all;
 use crate::assess::main_figure;
 use crate::model::{
     Axes, KERNELS_SCHEMA, KernelFinding, KernelRun, KernelsReport, KernelsRow, LoadKind, Works,
-    named_schema,
+    distinct, named_schema,
 };
 use crate::plain;
 
@@ -30,11 +30,7 @@ fn blocks(report: &KernelsReport) -> Vec<Block> {
     let mut blocks = vec![Block::Title("hopyard kernels".to_owned())];
     blocks.push(Block::Heading("What works on each kernel".to_owned()));
     blocks.push(Block::Table(works(report)));
-    let causes = causes(report);
-    if !causes.is_empty() {
-        blocks.push(Block::Heading("Why not".to_owned()));
-        blocks.push(Block::List(causes));
-    }
+    blocks.extend(headed("Why not", causes(report)));
     blocks.extend(speed(report));
     blocks.extend(differences(report));
     let runs = report.kernels.iter().map(of_run).collect();

@@ -1,11 +1,11 @@
 //! The whole run in one table: a row for each path, a column for each load, speed and CPU cost relative to the base.
 
 use super::document::{Block, Cell, Column, Part, Row, Table, Tone};
-use super::group::{Group, Layout, distinct, phrase};
+use super::group::{Group, Layout, phrase};
 use super::notes;
 use super::number::{ABSENT, percent};
 use super::quantity::{self, symbol};
-use crate::model::{AXES, Base, CellReport, RunReport, VerdictReport};
+use crate::model::{AXES, Base, CellReport, RunReport, VerdictReport, distinct};
 use crate::plain;
 use crate::stats::Verdict;
 

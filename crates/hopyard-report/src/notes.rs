@@ -1,9 +1,11 @@
 //! Remarks on figures: marks, doubts, failures, path proof.
 
-use super::document::{Block, shorten};
-use super::group::{Group, Layout, distinct, with_peer};
+use super::document::{Block, headed, shorten};
+use super::group::{Group, Layout, with_peer};
 use super::quantity;
-use crate::model::{CellReport, CellStatus, ClocksReport, FlowControl, RunReport, WarningCode};
+use crate::model::{
+    CellReport, CellStatus, ClocksReport, FlowControl, RunReport, WarningCode, distinct,
+};
 use crate::plain;
 use crate::units::{counted, float};
 
@@ -205,7 +207,7 @@ pub(super) fn failures(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
             format!("{} ({place}) {text}", plain::line(&path))
         })
         .collect();
-    listed("Without figures", sentences)
+    headed("Without figures", sentences)
 }
 
 /// Whose traffic packet filter rules of the hub see.
@@ -324,14 +326,7 @@ pub(super) fn way(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
                     format!("{}: {why}", layout.name(cell))
                 })
                 .collect();
-            listed(&heading, sentences)
+            headed(heading, sentences)
         }
     }
-}
-
-fn listed(heading: &str, sentences: Vec<String>) -> Vec<Block> {
-    if sentences.is_empty() {
-        return Vec::new();
-    }
-    vec![Block::Heading(heading.to_owned()), Block::List(sentences)]
 }

@@ -1,8 +1,8 @@
 //! What each path offers besides its speed, and so what a change to another path would lose.
 
 use super::document::{Block, Cell, Column, Row, Table};
-use super::group::{distinct, with_peer};
-use crate::model::{CellReport, Feature, RunReport};
+use super::group::with_peer;
+use crate::model::{CellReport, Feature, RunReport, distinct};
 use crate::plain;
 
 const YES: &str = "yes";

@@ -4,7 +4,7 @@
 mod by_device;
 mod now;
 
-use super::document::{Block, Cell, Column, Footnotes, Row, Table};
+use super::document::{Block, Cell, Column, Footnotes, Row, Table, headed};
 use super::figures::Figures;
 use super::group::Group;
 use super::notes;
@@ -27,13 +27,8 @@ pub(super) fn findings(report: &OffloadReport) -> Vec<Block> {
         list.extend(finding.remarks.iter().map(|r| format!("{whose}{r}")));
         list
     };
-    if report.findings.is_empty() {
-        return Vec::new();
-    }
-    vec![
-        Block::Heading("Which offload matters".to_owned()),
-        Block::List(report.findings.iter().flat_map(sentences).collect()),
-    ]
+    let findings = report.findings.iter().flat_map(sentences).collect();
+    headed("Which offload matters", findings)
 }
 
 /// A table of flags switched off and one of flags switched on, with footnotes, and the flags that were not measured.

@@ -3,10 +3,10 @@
 mod pictures;
 
 use super::document::{Block, Cell, Column, Part, Row, Table};
-use super::group::{Group, Layout, distinct};
+use super::group::{Group, Layout};
 use super::number::chosen;
 use super::quantity::{Scale, scale};
-use crate::model::{CellReport, ProfileReport, SubsystemCost};
+use crate::model::{CellReport, ProfileReport, SubsystemCost, distinct};
 use crate::plain;
 use crate::stats::Estimate;
 use crate::units::counted;

@@ -7,12 +7,14 @@ use std::borrow::Cow;
 
 use super::document::{Block, Cell, Column, Part, Row, Table};
 use super::figures::{figure, verdict_part};
-use super::group::{Layout, distinct};
+use super::group::Layout;
 use super::number::{ABSENT, ratio, significant};
 use super::plot::Gallery;
 use super::quantity::{self, CPU_PER_BYTE, EFFICIENCY, Scale};
 use crate::assess::PER_GHZ;
-use crate::model::{Base, CellReport, Published, PublishedFigure, RunReport, VerdictReport};
+use crate::model::{
+    Base, CellReport, Published, PublishedFigure, RunReport, VerdictReport, distinct,
+};
 use crate::plain;
 use crate::stats::Estimate;
 use grid::Plane;

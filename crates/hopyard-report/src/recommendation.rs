@@ -1,11 +1,13 @@
 //! The recommendation as text: for each load the path, its figure, what it was compared with, and what would change it.
 
-use super::document::Block;
+use super::document::{Block, headed};
 use super::figures::verdict_mark;
-use super::group::{Layout, distinct};
+use super::group::Layout;
 use super::number::ratio;
 use super::quantity::{self, show_all};
-use crate::model::{Candidate, CellReport, Choice, Recommendation, RunReport, VerdictReport};
+use crate::model::{
+    Candidate, CellReport, Choice, Recommendation, RunReport, VerdictReport, distinct,
+};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
@@ -47,13 +49,7 @@ pub(super) fn blocks(report: &RunReport, layout: &Layout<'_>) -> Vec<Block> {
 pub(super) fn conditions(report: &RunReport) -> Vec<Block> {
     let conditions = report.recommendation.iter().flat_map(|r| &r.conditions);
     let sentences: Vec<String> = conditions.map(|sentence| plain::line(sentence)).collect();
-    if sentences.is_empty() {
-        return Vec::new();
-    }
-    vec![
-        Block::Heading("What would change the recommendation".to_owned()),
-        Block::List(sentences),
-    ]
+    headed("What would change the recommendation", sentences)
 }
 
 fn heading(recommendation: &Recommendation) -> String {

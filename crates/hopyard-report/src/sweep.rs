@@ -5,7 +5,7 @@ mod curves;
 
 use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
 use super::figures::figure;
-use super::group::{Group, Layout, distinct, phrase, scale};
+use super::group::{Group, Layout, phrase, scale};
 use super::notes;
 use super::number::ABSENT;
 use super::quantity::{
@@ -15,7 +15,7 @@ use super::quantity::{
 use crate::plain;
 pub(super) use curves::plots;
 
-use crate::model::{Axis, CellReport, CellStatus};
+use crate::model::{Axis, CellReport, CellStatus, distinct};
 
 /// Quantities of paths with several queues.
 const OF_QUEUES: [&str; 2] = [QUEUE_CHANGES, QUEUES_IN_USE];

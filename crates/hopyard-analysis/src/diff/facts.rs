@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::runs::{Assessed, Group, all_cells};
 use crate::model::stored::Header;
-use crate::model::{CellReport, CpuAccounting, Difference, Environment, RunReport};
+use crate::model::{CellReport, CpuAccounting, Difference, Environment, RunReport, distinct};
 use crate::units;
 
 /// A fact and its value in one run.
@@ -35,15 +35,10 @@ pub(super) fn not_alike(group: &Group<'_>) -> Vec<String> {
         return Vec::new();
     };
     let first = facts(first);
-    let mut told: Vec<String> = Vec::new();
-    for other in others {
-        for found in unequal(&first, &facts(other)) {
-            if !told.contains(&found.what) {
-                told.push(found.what);
-            }
-        }
-    }
-    told
+    let unequal = others
+        .iter()
+        .flat_map(|other| unequal(&first, &facts(other)));
+    distinct(unequal.map(|found| found.what))
 }
 
 /// Facts that must be equal if the runs of one group are to show how much those of another scatter, but are not.

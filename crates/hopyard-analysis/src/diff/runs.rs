@@ -4,7 +4,7 @@ use crate::assess;
 use crate::base::base_of;
 use crate::last_attempts;
 use crate::model::stored::{Header, Run};
-use crate::model::{Cell, CellStatus, MeasuredIn, RunReport, Sample};
+use crate::model::{Cell, CellStatus, MeasuredIn, RunReport, Sample, distinct};
 use crate::quantities::Quantity;
 use crate::stats::{self, Estimate, Samples};
 use crate::verdicts::paired;
@@ -104,13 +104,7 @@ impl<'a> Assessed<'a> {
 
 /// All cells of A's runs in their order, then those that only B's runs have.
 pub(super) fn all_cells<'a>(sides: &[Group<'a>; 2]) -> Vec<&'a Cell> {
-    let mut all: Vec<&Cell> = Vec::new();
-    for cell in sides.iter().flatten().flat_map(Assessed::cells) {
-        if !all.contains(&cell) {
-            all.push(cell);
-        }
-    }
-    all
+    distinct(sides.iter().flatten().flat_map(Assessed::cells))
 }
 
 /// Why no run of a side has figures of a cell; `None` if one has.

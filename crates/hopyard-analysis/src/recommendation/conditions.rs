@@ -1,7 +1,7 @@
 //! What would change a recommendation.
 
 use super::Evidence;
-use crate::model::{AXES, CellReport, Choice, Placement, WarningCode};
+use crate::model::{AXES, CellReport, Choice, Placement, WarningCode, distinct};
 
 /// Sentences, the most general first.
 pub(super) fn of(evidence: &Evidence<'_>, choices: &[Choice]) -> Vec<String> {
@@ -37,16 +37,6 @@ fn chosen<'a>(evidence: &Evidence<'a>, choice: &Choice) -> Vec<&'a CellReport> {
             .any(|best| best.path == cell.path && best.axes == cell.axes)
     };
     evidence.cells.iter().filter(is_best).collect()
-}
-
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for value in values {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
 }
 
 /// The values that all cells share: at other values the order may differ.

@@ -2,8 +2,8 @@
 
 use super::listed;
 use super::time::{unseen, whole};
-use crate::group::{Group, Layout, distinct};
-use crate::model::{RunReport, VerdictReport};
+use crate::group::{Group, Layout};
+use crate::model::{RunReport, VerdictReport, distinct};
 use crate::plain;
 use crate::quantity;
 use crate::stats::Verdict;

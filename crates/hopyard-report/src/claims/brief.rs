@@ -2,7 +2,7 @@
 
 use super::{Page, figure, interval, of_run, sentence, tally};
 use crate::document::{Block, Cell, Column, Row, Table};
-use crate::model::{CheckReport, ClaimReport, ClaimsReport};
+use crate::model::{CheckReport, ClaimReport, ClaimsReport, distinct};
 use crate::number::ABSENT;
 use crate::plain;
 
@@ -87,12 +87,8 @@ fn measured(claim: &ClaimReport) -> String {
         return why.unwrap_or(ABSENT).trim_end_matches('.').to_owned();
     }
     let mut parts: Vec<String> = claim.checks.iter().filter_map(of_check).collect();
-    let mut untested: Vec<&str> = Vec::new();
-    for why in claim.checks.iter().flat_map(|check| &check.untested) {
-        if !untested.contains(&why.as_str()) {
-            untested.push(why);
-        }
-    }
+    let untested = claim.checks.iter().flat_map(|check| &check.untested);
+    let untested = distinct(untested.map(String::as_str));
     if !untested.is_empty() {
         parts.push(format!("not tested: {}", untested.join("; ")));
     }

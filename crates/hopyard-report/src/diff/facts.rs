@@ -1,8 +1,9 @@
 //! What was compared, what else differs, and how to read it.
 
-use crate::document::Block;
+use crate::document::{Block, headed};
 use crate::model::{
     DiffReport, DiffWarningCode, IntervalFrom, LeftOut, MeasuredIn, QuantityDiff, RunSummary,
+    distinct,
 };
 use crate::number::{chosen, chosen_percent, percent};
 use crate::plain;
@@ -12,12 +13,7 @@ use super::tables::Layout;
 
 /// Title, machine and runs.
 pub(super) fn runs(report: &DiffReport) -> Vec<Block> {
-    let mut plans: Vec<String> = Vec::new();
-    for plan in sides(report).map(|(_, run)| plain::line(&run.plan)) {
-        if !plans.contains(&plan) {
-            plans.push(plan);
-        }
-    }
+    let plans = distinct(sides(report).map(|(_, run)| plain::line(&run.plan)));
     let mut lines: Vec<String> = report.a.first().map(machine).into_iter().collect();
     lines.extend(sides(report).map(|(name, one)| run(name, one)));
     for group in &report.repeats {
@@ -173,10 +169,7 @@ pub(super) fn left_out(report: &DiffReport) -> Vec<Block> {
             |l: &LeftOut| format!("{}: {}", layout.full_name(&l.cell), plain::line(&l.cause));
         let cells = report.left_out.iter().filter(|l| l.measured_in == kind);
         let lines: Vec<String> = cells.map(name).collect();
-        if !lines.is_empty() {
-            blocks.push(Block::Heading(heading.to_owned()));
-            blocks.push(Block::List(lines));
-        }
+        blocks.extend(headed(heading, lines));
     }
     blocks
 }

@@ -1,8 +1,8 @@
 //! The ratios: a table for the main figure and one for the CPU cost of each load and peer.
 
 use crate::document::{Block, Cell as Field, Column, Part, Row, Table};
-use crate::group::{Kind, distinct, kind, phrase};
-use crate::model::{AXES, Axis, Cell, CellDiff, Change, DiffReport, QuantityDiff};
+use crate::group::{Kind, kind, phrase};
+use crate::model::{AXES, Axis, Cell, CellDiff, Change, DiffReport, QuantityDiff, distinct};
 use crate::number::{chosen_percent, percent, significant};
 use crate::plain;
 use crate::quantity::{cpu_cost, main_figure, scale, words};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::document::Block;
+use crate::document::{Block, headed};
 use crate::model::{CellReport, RunReport, grouped};
 use crate::plain;
 
@@ -12,13 +12,7 @@ pub(crate) fn blocks(report: &RunReport) -> Vec<Block> {
     for cell in &report.cells {
         sentences.extend(sentence(cell).filter(|said| !sentences.contains(said)));
     }
-    if sentences.is_empty() {
-        return Vec::new();
-    }
-    vec![
-        Block::Heading("Offloads, device by device".to_owned()),
-        Block::List(sentences),
-    ]
+    headed("Offloads, device by device", sentences)
 }
 
 fn sentence(cell: &CellReport) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Sources of the pictures of cells.
 
 use super::{Drawing, Line, Mark, Plot};
-use crate::group::{Group, distinct, scale};
-use crate::model::{CellReport, Observation, RunReport};
+use crate::group::{Group, scale};
+use crate::model::{CellReport, Observation, RunReport, distinct};
 use crate::plain;
 use crate::quantity::{self, LATENCY_P50, LATENCY_P99, Scale};
 

@@ -1,8 +1,8 @@
 //! Which lines share a picture.
 
 use super::Gallery;
-use crate::group::{distinct, phrase};
-use crate::model::{Axes, Axis};
+use crate::group::phrase;
+use crate::model::{Axes, Axis, distinct};
 use crate::plain;
 
 /// The most lines in a picture, which is also the number of hues.

@@ -30,7 +30,7 @@ impl Evidence<'_> {
         ];
         let remarks = form.columns.iter().filter_map(|column| column.note.clone());
         let remarks = printed.remark.clone().into_iter().chain(remarks);
-        blocks.extend(notes.with(crate::group::distinct(remarks)));
+        blocks.extend(notes.with(crate::model::distinct(remarks)));
         if form.layout != Layout::Functions {
             blocks.extend(self.ratios(printed, form));
         }

@@ -5,11 +5,11 @@
 use std::cmp::Reverse;
 
 use super::super::document::{Block, Cell, Column, Row, Table};
-use super::super::group::{distinct, phrase};
+use super::super::group::phrase;
 use super::super::number::ABSENT;
 use super::super::plot::Gallery;
 use super::{Comparison, Pair, pictures, whence};
-use crate::model::{Base, PublishedFigure};
+use crate::model::{Base, PublishedFigure, distinct};
 use crate::plain;
 
 /// The horizontal dimension.

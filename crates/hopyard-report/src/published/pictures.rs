@@ -3,8 +3,8 @@
 
 use super::{Comparison, Pair, whence};
 use crate::document::Block;
-use crate::group::distinct;
 use crate::model::PublishedFigure;
+use crate::model::distinct;
 use crate::plain;
 use crate::plot::{Across, Curve, Curves, Drawing, Gallery, Line, Mark, Plot, Tick};
 

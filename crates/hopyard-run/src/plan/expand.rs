@@ -10,7 +10,9 @@ use super::{Part, Plan};
 use crate::lab::{self, PATHS};
 use crate::load::{LoadSpec, least_load, pace_of};
 use crate::model::stored::by_reason;
-use crate::model::{AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, UnknownName, axis};
+use crate::model::{
+    AXES, Axes, Axis, AxisError, Cell, LoadKind, Peer, Rate, UnknownName, axis, distinct,
+};
 use crate::units;
 
 /// More cells than this are a mistake.
@@ -347,13 +349,7 @@ pub(super) fn combinations(part: &Part) -> Result<Vec<Axes>, Error> {
 
 /// Each name once.
 fn join<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut seen: Vec<&str> = Vec::new();
-    for name in names {
-        if !seen.contains(&name) {
-            seen.push(name);
-        }
-    }
-    seen.join(", ")
+    distinct(names).join(", ")
 }
 
 #[cfg(test)]

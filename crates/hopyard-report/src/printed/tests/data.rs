@@ -312,7 +312,7 @@ fn every_report_with_claims_has_its_figures() {
     for file in all() {
         for table in &file.tables {
             let key = |row: &Row| row.key.clone();
-            let keys = crate::group::distinct(table.rows.iter().map(key));
+            let keys = crate::model::distinct(table.rows.iter().map(key));
             assert_eq!(keys.len(), table.rows.len(), "{}", table.title);
         }
     }

@@ -117,7 +117,7 @@ fn every_scenario(plan: &str, of: impl Fn(usize, &str, &str, &str) -> Option<Cel
         })
     };
     let cells = all().filter_map(|(s, smp, queues, n)| of(s, smp, queues, n));
-    report.cells = crate::group::distinct(cells);
+    report.cells = crate::model::distinct(cells);
     let (file, run) = (file("multiqueue-tap-2011"), stored());
     let evidence = evidence(&file, &report, &run);
     let mut seen = 0;
