@@ -278,15 +278,7 @@ fn each_hop_counts(lab: &Lab, cell: &Cell, measured: &Measurement) -> Result<(),
 
 /// What a device counts that nothing passes.
 fn idle(role: &str) -> DeviceCount {
-    DeviceCount {
-        namespace: role.to_owned(),
-        name: "idle0".to_owned(),
-        rx_packets: 0,
-        rx_bytes: 0,
-        tx_packets: 0,
-        tx_bytes: 0,
-        dropped: 0,
-    }
+    DeviceCount::new(role, "idle0", [0, 0, 0, 0])
 }
 
 /// With a real device; `each_hop_counts` holds the counters of every path against such a way.
@@ -316,11 +308,7 @@ fn a_device_that_is_not_passed_refutes_the_way() {
 
 /// A pair of devices that nothing passes.
 fn idle_pair(handle: &Handle) {
-    let kind = LinkKind::Veth {
-        peer: "idle1".to_owned(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("idle1", None);
     handle.add_link(&NewLink::new("idle0", kind)).unwrap();
     for device in ["idle0", "idle1"] {
         handle.set_up(device).unwrap();
@@ -338,11 +326,7 @@ fn traffic_that_goes_round_the_path_is_found_out() {
             &lab.space(role::A).unwrap().handle,
             &lab.space(role::B).unwrap().handle,
         );
-        let kind = LinkKind::Veth {
-            peer: "round".to_owned(),
-            peer_ns: Some(b.ns()),
-            peer_mac: None,
-        };
+        let kind = LinkKind::veth("round", Some(b.ns()));
         a.add_link(&NewLink {
             up: true,
             ..NewLink::new("round", kind)

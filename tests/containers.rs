@@ -216,11 +216,7 @@ fn a_device_that_one_container_alone_does_not_pass_refutes_the_way() {
         let role = container.endpoint.role;
         container.way.push(Hop::tx(role, "idle0"));
         let handle = &lab.space(role).unwrap().handle;
-        let pair = LinkKind::Veth {
-            peer: "idle1".to_owned(),
-            peer_ns: None,
-            peer_mac: None,
-        };
+        let pair = LinkKind::veth("idle1", None);
         handle.add_link(&NewLink::new("idle0", pair)).unwrap();
         let measured = sampler(100, 30).measure_in(&lab, &cell, 0.0).unwrap();
         let problems = &measured.way.problems;

@@ -41,11 +41,7 @@ impl Site {
             end.quiet_ipv6().unwrap();
             end.set_up("lo").unwrap();
         }
-        let kind = LinkKind::Veth {
-            peer: "eth0".to_owned(),
-            peer_ns: Some(&server),
-            peer_mac: None,
-        };
+        let kind = LinkKind::veth("eth0", Some(&server));
         a.add_link(&NewLink {
             up: true,
             ..NewLink::new("eth0", kind)

@@ -15,11 +15,7 @@ const SILENCE: Duration = Duration::from_millis(300);
 
 /// A pair `v0` and `in0` of the hub's.
 fn pair(hub: &Handle) {
-    let kind = LinkKind::Veth {
-        peer: "in0".to_owned(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("in0", None);
     let new = NewLink {
         up: true,
         ..NewLink::new("v0", kind)

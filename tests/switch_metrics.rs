@@ -36,11 +36,7 @@ fn prometheus_reads_the_counters_of_every_port() {
         let site = Site::new();
         site.furnish(2);
         // A device may be called as the parties are that are no ports.
-        let kind = LinkKind::Veth {
-            peer: "inner".to_owned(),
-            peer_ns: None,
-            peer_mac: None,
-        };
+        let kind = LinkKind::veth("inner", None);
         let hub = Handle::new(&site.hub).unwrap();
         hub.add_link(&NewLink::new("wire", kind)).unwrap();
         site.switch(&["port", "add", NAME, "wire"]).exits(0);

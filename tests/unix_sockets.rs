@@ -107,11 +107,7 @@ fn traffic_that_goes_by_a_device_is_found_out() {
         let unix = cell("unix", Peer::Local, load, &[]);
         let mut lab = build(&unix).unwrap();
         let [a, b] = ["a", "b"].map(|role| &lab.space(role).unwrap().handle);
-        let kind = LinkKind::Veth {
-            peer: "round".to_owned(),
-            peer_ns: Some(b.ns()),
-            peer_mac: None,
-        };
+        let kind = LinkKind::veth("round", Some(b.ns()));
         a.add_link(&NewLink {
             up: true,
             ..NewLink::new("round", kind)

@@ -126,11 +126,7 @@ impl Site {
 }
 
 fn pair(hub: &Handle, name: &str, ns: &NetNs) -> Handle {
-    let kind = LinkKind::Veth {
-        peer: "eth0".to_owned(),
-        peer_ns: Some(ns),
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("eth0", Some(ns));
     hub.add_link(&NewLink {
         up: true,
         ..NewLink::new(name, kind)

@@ -177,15 +177,7 @@ pub fn measured(bytes: u64) -> Measurement {
 
 /// A device that dropped nothing.
 pub fn device() -> DeviceCount {
-    DeviceCount {
-        namespace: "a".to_owned(),
-        name: "eth0".to_owned(),
-        rx_packets: 1,
-        rx_bytes: 1,
-        tx_packets: 1,
-        tx_bytes: 1,
-        dropped: 0,
-    }
+    DeviceCount::new("a", "eth0", [1, 1, 1, 1])
 }
 
 pub fn push(run: &mut Run, block: u32, attempt: u32, cell: usize, outcome: Outcome) {

@@ -140,11 +140,7 @@ impl Site {
         let here = Handle::here().map_err(step("open the host's namespace"))?;
         let far = NetNs::create().map_err(step("make the far end of the uplink"))?;
         let far_handle = Handle::new(&far).map_err(step("open the far end of the uplink"))?;
-        let kind = LinkKind::Veth {
-            peer: FAR.into(),
-            peer_ns: Some(&far),
-            peer_mac: None,
-        };
+        let kind = LinkKind::veth(FAR, Some(&far));
         let uplink = NewLink {
             up: true,
             ..NewLink::new(plan.uplink.as_str(), kind)

@@ -56,11 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Can this host open AF_XDP sockets on two veths?
 fn probe() -> hopyard_net::Result<()> {
     let hub = Handle::new(&NetNs::create()?)?;
-    let kind = LinkKind::Veth {
-        peer: "other".to_owned(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("other", None);
     hub.add_link(&NewLink::new("probe", kind))?;
     for device in ["probe", "other"] {
         hub.set_up(device)?;
@@ -108,15 +104,11 @@ fn counted(name: &str) -> Result<Vec<DeviceCount>> {
         source,
     })?;
     let [rx_packets, rx_bytes, tx_packets, tx_bytes] = counts;
-    Ok(vec![DeviceCount {
-        namespace: role::HUB.to_owned(),
-        name: FORWARDED.to_owned(),
-        rx_packets,
-        rx_bytes,
-        tx_packets,
-        tx_bytes,
-        dropped: 0,
-    }])
+    Ok(vec![DeviceCount::new(
+        role::HUB,
+        FORWARDED,
+        [rx_packets, rx_bytes, tx_packets, tx_bytes],
+    )])
 }
 
 /// What was passed on so far, by both ways: packets and bytes of each.

@@ -16,15 +16,7 @@ impl Lab {
             return Ok(Vec::new());
         };
         let counts = ends.iter().map(|end| {
-            let mut count = DeviceCount {
-                namespace: end.role.to_owned(),
-                name: ESP.to_owned(),
-                rx_packets: 0,
-                rx_bytes: 0,
-                tx_packets: 0,
-                tx_bytes: 0,
-                dropped: 0,
-            };
+            let mut count = DeviceCount::new(end.role, ESP, [0, 0, 0, 0]);
             for state in self.space(end.role)?.handle.esp_traffic()? {
                 let is_own = [IpAddr::from(end.outer.v4), end.outer.v6.into()].contains(&state.to);
                 let (packets, bytes) = match is_own {

@@ -124,14 +124,8 @@ impl Part for JoinedPair {
             let Some(frames) = frames else {
                 continue;
             };
-            let count = |name: String, rx: [u64; 2], tx: [u64; 2]| DeviceCount {
-                namespace: (*role).to_owned(),
-                name,
-                rx_packets: rx[0],
-                rx_bytes: rx[1],
-                tx_packets: tx[0],
-                tx_bytes: tx[1],
-                dropped: 0,
+            let count = |name: String, rx: [u64; 2], tx: [u64; 2]| {
+                DeviceCount::new(*role, name, [rx[0], rx[1], tx[0], tx[1]])
             };
             // A port takes what its sockets send.
             let received = [joined.tx_messages, joined.tx_bytes];
@@ -173,15 +167,16 @@ fn counts(party: &PartyStats) -> Vec<DeviceCount> {
     let Some(shortcut) = &party.shortcut else {
         return Vec::new();
     };
-    let joined = DeviceCount {
-        namespace: role::HUB.to_owned(),
-        name: format!("{JOINED}{}", party.party),
-        rx_packets: shortcut.rx_messages,
-        rx_bytes: shortcut.rx_bytes,
-        tx_packets: shortcut.tx_messages,
-        tx_bytes: shortcut.tx_bytes,
-        dropped: 0,
-    };
+    let joined = DeviceCount::new(
+        role::HUB,
+        format!("{JOINED}{}", party.party),
+        [
+            shortcut.rx_messages,
+            shortcut.rx_bytes,
+            shortcut.tx_messages,
+            shortcut.tx_bytes,
+        ],
+    );
     let frames = &party.counters;
     let all = DeviceCount {
         name: format!("{PORT}{}", party.party),

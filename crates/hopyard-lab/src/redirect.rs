@@ -106,15 +106,11 @@ impl Part for Redirected {
             }))
         };
         let [[rx_packets, rx_bytes], [tx_packets, tx_bytes]] = [sum(&self.0[0])?, sum(&self.0[1])?];
-        Ok(vec![DeviceCount {
-            namespace: role::HUB.to_owned(),
-            name: REDIRECTED.to_owned(),
-            rx_packets,
-            rx_bytes,
-            tx_packets,
-            tx_bytes,
-            dropped: 0,
-        }])
+        Ok(vec![DeviceCount::new(
+            role::HUB,
+            REDIRECTED,
+            [rx_packets, rx_bytes, tx_packets, tx_bytes],
+        )])
     }
 }
 
@@ -205,11 +201,7 @@ fn by_xdp(hub: &Handle, from: &str, to: &str) -> Result<Counts> {
 
 /// Can this kernel forward by XDP between veths?
 pub(super) fn probe_xdp() -> hopyard_net::Result<()> {
-    let kind = LinkKind::Veth {
-        peer: "other".to_owned(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("other", None);
     let tried = probe(kind, |hub| by_xdp(hub, "probe", "other"));
     tried.map_err(|why| {
         lacking(

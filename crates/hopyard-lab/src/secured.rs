@@ -43,15 +43,16 @@ impl Part for Secured {
     fn counted(&self) -> Result<Vec<DeviceCount>> {
         let counts = self.ends.iter().map(|(role, handle)| {
             let traffic = handle.macsec_traffic(self.device)?;
-            Ok(DeviceCount {
-                namespace: (*role).to_owned(),
-                name: MACSEC.to_owned(),
-                rx_packets: traffic.decrypted_packets,
-                rx_bytes: traffic.decrypted_bytes,
-                tx_packets: traffic.encrypted_packets,
-                tx_bytes: traffic.encrypted_bytes,
-                dropped: 0,
-            })
+            Ok(DeviceCount::new(
+                *role,
+                MACSEC,
+                [
+                    traffic.decrypted_packets,
+                    traffic.decrypted_bytes,
+                    traffic.encrypted_packets,
+                    traffic.encrypted_bytes,
+                ],
+            ))
         });
         counts.collect()
     }

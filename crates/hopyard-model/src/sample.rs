@@ -272,6 +272,23 @@ impl Measurement {
 }
 
 impl DeviceCount {
+    /// What a device received and sent, packets and bytes of each; it dropped nothing.
+    pub fn new(
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+        [rx_packets, rx_bytes, tx_packets, tx_bytes]: [u64; 4],
+    ) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            rx_packets,
+            rx_bytes,
+            tx_packets,
+            tx_bytes,
+            dropped: 0,
+        }
+    }
+
     fn largest(&self) -> u64 {
         largest(&[
             self.rx_packets,

@@ -14,11 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for end in [&one, &two] {
         end.quiet_ipv6()?;
     }
-    let cable = LinkKind::Veth {
-        peer: "eth0".to_owned(),
-        peer_ns: Some(two.ns()),
-        peer_mac: None,
-    };
+    let cable = LinkKind::veth("eth0", Some(two.ns()));
     one.add_link(&NewLink {
         up: true,
         ..NewLink::new("eth0", cable)

@@ -258,7 +258,16 @@ pub enum IpvlanMode {
     L3s,
 }
 
-impl LinkKind<'_> {
+impl<'a> LinkKind<'a> {
+    /// A virtual cable whose other end has this name and any Ethernet address; `None`: it is in the handle's namespace too.
+    pub fn veth(peer: impl Into<String>, peer_ns: Option<&'a NetNs>) -> Self {
+        Self::Veth {
+            peer: peer.into(),
+            peer_ns,
+            peer_mac: None,
+        }
+    }
+
     /// The kernel's name of the kind.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -55,7 +55,7 @@ pub fn probe_kind(kind: &str) -> Result<()> {
     let peer = || "peer".to_owned();
     let [local, remote] = [1, 2].map(|host| Ipv4Addr::new(192, 0, 2, host));
     let kind = match kind {
-        "veth" => veth(peer()),
+        "veth" => LinkKind::veth(peer(), None),
         "bridge" => LinkKind::Bridge(BridgeSettings::default()),
         "macvlan" => LinkKind::Macvlan {
             lower: lower(),
@@ -107,7 +107,7 @@ pub fn probe_kind(kind: &str) -> Result<()> {
 pub fn probe_link(kind: LinkKind<'_>) -> Result<()> {
     let handle = Handle::new(&NetNs::create()?)?;
     if let Some(lower) = kind.lower() {
-        handle.add_link(&NewLink::new(lower, veth("other".to_owned())))?;
+        handle.add_link(&NewLink::new(lower, LinkKind::veth("other", None)))?;
     }
     // The file that the kernel makes for it is seen in every namespace, and would go in the background.
     let has_file = matches!(kind, LinkKind::Macvtap { .. });
@@ -124,14 +124,6 @@ pub fn probe_link(kind: LinkKind<'_>) -> Result<()> {
 /// [`Error::Unsupported`] if it cannot, [`Error::Denied`] without root.
 pub fn probe_shaping() -> Result<()> {
     let handle = Handle::new(&NetNs::create()?)?;
-    handle.add_link(&NewLink::new("probe", veth("peer".to_owned())))?;
+    handle.add_link(&NewLink::new("probe", LinkKind::veth("peer", None)))?;
     handle.shape("probe", 1_000_000_000).map(drop)
-}
-
-fn veth(peer: String) -> LinkKind<'static> {
-    LinkKind::Veth {
-        peer,
-        peer_ns: None,
-        peer_mac: None,
-    }
 }

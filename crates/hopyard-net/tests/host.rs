@@ -40,11 +40,7 @@ fn namespace() -> Handle {
 }
 
 fn cable(a: &Handle, one: &str, b: &Handle, other: &str) {
-    let kind = LinkKind::Veth {
-        peer: other.into(),
-        peer_ns: Some(b.ns()),
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth(other, Some(b.ns()));
     a.add_link(&NewLink {
         up: true,
         ..NewLink::new(one, kind)

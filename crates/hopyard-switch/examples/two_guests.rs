@@ -37,11 +37,7 @@ fn main() -> Outcome<()> {
 fn guest(hub: &Handle, port: &str, address: Ipv4Addr) -> Outcome<Handle> {
     let guest = Handle::new(&NetNs::create()?)?;
     guest.quiet_ipv6()?;
-    let cable = LinkKind::Veth {
-        peer: "eth0".to_owned(),
-        peer_ns: Some(guest.ns()),
-        peer_mac: None,
-    };
+    let cable = LinkKind::veth("eth0", Some(guest.ns()));
     hub.add_link(&NewLink {
         up: true,
         ..NewLink::new(port, cable)

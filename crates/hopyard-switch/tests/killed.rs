@@ -134,11 +134,7 @@ fn ask_again(name: &str, nth: usize) {
 /// Whoever comes next after an uplink was half moved takes over the host's addresses behind the new one, too: no port is to claim them.
 fn moves_of_the_uplink_are_finished(name: &str) {
     let here = Handle::here().unwrap();
-    let kind = LinkKind::Veth {
-        peer: "far1".to_owned(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("far1", None);
     let link = NewLink {
         up: true,
         ..NewLink::new("up1", kind)

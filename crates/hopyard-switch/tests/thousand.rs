@@ -18,11 +18,7 @@ const REDIRECT: u32 = 7;
 /// Both ends in one namespace: some thousand of them would take seconds to make.
 fn device(hub: &Handle, n: u16) -> String {
     let name = format!("p{n}");
-    let kind = LinkKind::Veth {
-        peer: format!("q{n}"),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth(format!("q{n}"), None);
     hub.add_link(&NewLink::new(&name, kind)).unwrap();
     name
 }

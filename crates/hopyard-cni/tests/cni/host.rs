@@ -100,11 +100,7 @@ impl Host {
             handle.quiet_ipv6().unwrap();
             handle
         });
-        let kind = LinkKind::Veth {
-            peer: "far0".to_owned(),
-            peer_ns: Some(wire.ns()),
-            peer_mac: None,
-        };
+        let kind = LinkKind::veth("far0", Some(wire.ns()));
         hub.add_link(&NewLink {
             up: true,
             ..NewLink::new("up0", kind)

@@ -70,7 +70,7 @@ impl Builder {
     /// # Errors
     /// The kernel cannot or will not.
     pub fn veth(&mut self, one: (&'static str, &str), two: (&'static str, &str)) -> Result<()> {
-        self.pair(one, two, None, veth)
+        self.pair(one, two, None, |peer, ns| LinkKind::veth(peer, Some(ns)))
     }
 
     /// The same with as many queues as the axes ask for.
@@ -82,7 +82,8 @@ impl Builder {
         one: (&'static str, &str),
         two: (&'static str, &str),
     ) -> Result<()> {
-        self.pair(one, two, self.axes.queues, veth)
+        let queues = self.axes.queues;
+        self.pair(one, two, queues, |peer, ns| LinkKind::veth(peer, Some(ns)))
     }
 
     /// A netkit pair between two namespaces, both ends up; the first is the one that programs are attached to.
@@ -134,13 +135,5 @@ impl Builder {
         self.devices.push((peer_role, peer.to_owned()));
         self.space(peer_role)?.set_up(peer)?;
         Ok(())
-    }
-}
-
-fn veth(peer: String, ns: &NetNs) -> LinkKind<'_> {
-    LinkKind::Veth {
-        peer,
-        peer_ns: Some(ns),
-        peer_mac: None,
     }
 }

@@ -30,11 +30,7 @@ const AHEAD: u32 = 2;
 /// Shapes what a device sends by pauses.
 pub(super) fn shape(handle: &Handle, device: &str, rate_bps: u64, pause: Duration) -> Result<()> {
     let [side_in, side_out] = SIDE;
-    let kind = LinkKind::Veth {
-        peer: side_out.to_owned(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth(side_out, None);
     handle.add_link(&NewLink {
         mtu: Some(MOST_MTU),
         ..NewLink::new(side_in, kind)
@@ -71,11 +67,7 @@ pub(super) fn shape(handle: &Handle, device: &str, rate_bps: u64, pause: Duratio
 pub(crate) fn probe() -> hopyard_net::Result<()> {
     let handle = Handle::new(&NetNs::create()?)?;
     let device = "probe";
-    let kind = LinkKind::Veth {
-        peer: "peer".to_owned(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("peer", None);
     handle.add_link(&NewLink::new(device, kind))?;
     shape(&handle, device, 1_000_000_000, Duration::from_millis(1)).map_err(|error| match error {
         Error::Net(error) => error.or("leave `wire_pause` out"),

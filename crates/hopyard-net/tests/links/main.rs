@@ -30,14 +30,9 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn veth<'a>(name: &str, peer: &str, peer_ns: Option<&'a NetNs>) -> NewLink<'a> {
-    let kind = LinkKind::Veth {
-        peer: peer.into(),
-        peer_ns,
-        peer_mac: None,
-    };
     NewLink {
         up: true,
-        ..NewLink::new(name, kind)
+        ..NewLink::new(name, LinkKind::veth(peer, peer_ns))
     }
 }
 

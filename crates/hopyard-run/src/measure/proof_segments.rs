@@ -116,15 +116,7 @@ fn together(topology: &Topology, devices: &[DeviceCount]) -> (Vec<DeviceCount>, 
     let sum = |place: usize| {
         let own = topology.containers.iter().filter_map(|c| c.way.get(place));
         let counts = own.filter_map(|hop| by_name.get(&(hop.namespace, &*hop.device)));
-        let mut sum = DeviceCount {
-            namespace: TOGETHER.to_owned(),
-            name: place.to_string(),
-            rx_packets: 0,
-            rx_bytes: 0,
-            tx_packets: 0,
-            tx_bytes: 0,
-            dropped: 0,
-        };
+        let mut sum = DeviceCount::new(TOGETHER, place.to_string(), [0, 0, 0, 0]);
         for count in counts {
             sum.rx_packets += count.rx_packets;
             sum.rx_bytes += count.rx_bytes;
@@ -173,14 +165,8 @@ mod tests {
             sent: counted.into(),
             received: counted.into(),
         };
-        let device = |namespace: &str, name: &str, bytes: u64| DeviceCount {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            rx_packets: bytes / 1000,
-            rx_bytes: bytes,
-            tx_packets: bytes / 1000,
-            tx_bytes: bytes,
-            dropped: 0,
+        let device = |namespace: &str, name: &str, bytes: u64| {
+            DeviceCount::new(namespace, name, [bytes / 1000, bytes, bytes / 1000, bytes])
         };
         let devices = [device("a", "tap0", on_tap), device("hub", "up0", on_wire)];
         path_proof::prove_segments(&sides(&topology, traffic), &devices).proved

@@ -135,15 +135,7 @@ mod tests {
     use crate::model::Peer;
 
     fn device(namespace: &str, name: &str, rx: (u64, u64), tx: (u64, u64)) -> DeviceCount {
-        DeviceCount {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            rx_packets: rx.0,
-            rx_bytes: rx.1,
-            tx_packets: tx.0,
-            tx_bytes: tx.1,
-            dropped: 0,
-        }
+        DeviceCount::new(namespace, name, [rx.0, rx.1, tx.0, tx.1])
     }
 
     fn prove_stream(received: u64, devices: &[DeviceCount]) -> PathProof {

@@ -15,11 +15,7 @@ fn the_lowest_free_slot_is_taken_until_there_is_none() {
 }
 
 fn guest(hub: &Handle, name: &str) -> u32 {
-    let kind = LinkKind::Veth {
-        peer: format!("{name}-in"),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth(format!("{name}-in"), None);
     hub.add_link(&NewLink::new(name, kind)).unwrap();
     hub.link(name).unwrap().index
 }

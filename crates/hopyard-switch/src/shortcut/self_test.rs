@@ -111,11 +111,7 @@ impl Bench {
         let path = own_cgroup()?;
         let spaces = [NetNs::create()?, NetNs::create()?];
         let [client, server] = [Handle::new(&spaces[0])?, Handle::new(&spaces[1])?];
-        let kind = LinkKind::Veth {
-            peer: DEVICE.to_owned(),
-            peer_ns: Some(&spaces[1]),
-            peer_mac: None,
-        };
+        let kind = LinkKind::veth(DEVICE, Some(&spaces[1]));
         client.add_link(&NewLink {
             up: true,
             ..NewLink::new(DEVICE, kind)

@@ -22,11 +22,7 @@ const FAR: &str = "far0";
 fn beyond(slow: &Handle) -> Handle {
     let far = Handle::new(&NetNs::create().unwrap()).unwrap();
     far.quiet_ipv6().unwrap();
-    let pair = LinkKind::Veth {
-        peer: FAR.into(),
-        peer_ns: Some(far.ns()),
-        peer_mac: None,
-    };
+    let pair = LinkKind::veth(FAR, Some(far.ns()));
     slow.add_link(&NewLink::new("wire0", pair)).unwrap();
     slow.add_link(&NewLink::new("br0", LinkKind::Bridge(at_once())))
         .unwrap();

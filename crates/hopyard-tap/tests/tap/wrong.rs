@@ -67,11 +67,7 @@ fn requests_that_contradict_themselves_change_nothing() {
 #[test]
 fn a_taken_name_says_by_what() {
     let handle = namespace();
-    let kind = LinkKind::Veth {
-        peer: "v1".into(),
-        peer_ns: None,
-        peer_mac: None,
-    };
+    let kind = LinkKind::veth("v1", None);
     handle.add_link(&NewLink::new("v0", kind)).unwrap();
     let (_device, _queues) = make(&handle, &NewDevice::tun("tun0"));
     for (name, by) in [
