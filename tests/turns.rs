@@ -235,6 +235,11 @@ fn a_time_limit_is_shared_by_the_blocks_that_verdicts_need() {
     assert!(report["run"]["measured_s"].as_f64().unwrap() < 22.0);
 }
 
+fn disturbed_by_others(turns: &[Turn]) -> usize {
+    let foreign = |turn: &&Turn| turn.disturbance == Some(Disturbance::Foreign);
+    turns.iter().filter(foreign).count()
+}
+
 /// Another process on the CPUs is told by its own CPU time, turn by turn, and those turns are taken again.
 #[test]
 fn turns_that_others_disturb_are_taken_again() {
@@ -256,10 +261,8 @@ fn turns_that_others_disturb_are_taken_again() {
     });
     for measured in measured {
         let turns = measured.unwrap().turns;
-        let foreign = turns
-            .iter()
-            .filter(|turn| turn.disturbance == Some(Disturbance::Foreign));
-        assert!(foreign.count() > 0, "{turns:#?}");
+        let foreign = disturbed_by_others(&turns);
+        assert!(foreign > 0, "{turns:#?}");
         assert!(turns.len() > 8, "{} turns", turns.len());
     }
 }
@@ -285,10 +288,8 @@ fn turns_in_which_others_start_processes_are_taken_again() {
     });
     for measured in measured {
         let turns = measured.unwrap().turns;
-        let foreign = turns
-            .iter()
-            .filter(|turn| turn.disturbance == Some(Disturbance::Foreign));
-        let (foreign, all) = (foreign.count(), turns.len());
+        let foreign = disturbed_by_others(&turns);
+        let all = turns.len();
         assert!(foreign * 3 >= all, "{foreign} of {all} turns: {turns:#?}");
     }
 }
@@ -300,10 +301,8 @@ fn a_lab_comes_to_rest_before_the_turn_of_the_next() {
     let _alone = alone();
     let measured = generation(&["tap-vde", "veth"], LoadKind::UdpStream, 12);
     let turns = &measured[1].as_ref().unwrap().turns;
-    let foreign = turns
-        .iter()
-        .filter(|turn| turn.disturbance == Some(Disturbance::Foreign));
-    let (foreign, all) = (foreign.count(), turns.len());
+    let foreign = disturbed_by_others(turns);
+    let all = turns.len();
     assert!(foreign * 3 <= all, "{foreign} of {all} turns: {turns:#?}");
 }
 

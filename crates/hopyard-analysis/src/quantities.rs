@@ -25,9 +25,10 @@ pub struct Quantity {
 enum Kind {
     /// A value per sample; the estimate is their mean.
     Value(fn(&Measurement, LoadKind) -> Option<f64>),
-    /// A quantile of what was observed in a sample, which takes a number of observations.
+    /// A quantile of the observations in a sample; `None` if they are too few.
     Quantile(fn(&Measurement) -> Option<f64>),
-    /// A share that what is under way at the edges of a window can make less than 0 in a sample. Their mean is not, nor is its interval.
+    /// A share that was lost. Datagrams under way at the edges of a window make it less than 0 in some samples; the estimate, their mean, is at
+    /// least 0.
     Share(fn(&Measurement, LoadKind) -> Option<f64>),
     /// As `Value` for samples whose CPU time is known, from the load's CPU time over the receiver's window, ns.
     Cpu(fn(&Measurement, f64) -> Option<f64>),
@@ -136,9 +137,8 @@ impl Quantity {
         )
     }
 
-    /// Whether it is known in a cell with these samples: quantiles in nine of ten. Which samples of a slow cell have enough observations
-    /// depends on what is observed: the faster ones.
-    #[must_use]
+    /// Whether it is known in a cell with these samples: a quantile, if nine of ten have it. In a slow cell, the samples that have enough
+    /// observations are the faster ones.
     pub(super) fn is_known_in<'a>(
         &self,
         measured: impl IntoIterator<Item = &'a Measurement>,
@@ -146,9 +146,9 @@ impl Quantity {
         let Kind::Quantile(of) = self.kind else {
             return true;
         };
-        let known = measured.into_iter().map(|m| of(m).is_some());
-        let (with, without): (Vec<bool>, Vec<bool>) = known.partition(|known| *known);
-        9 * without.len() <= with.len()
+        let known: Vec<bool> = measured.into_iter().map(|m| of(m).is_some()).collect();
+        let unknown = known.iter().filter(|is_known| !**is_known).count();
+        10 * unknown <= known.len()
     }
 
     /// Its estimate over samples; `None` if fewer than two have it, or if it is not known in the cell.

@@ -24,8 +24,8 @@ pub(super) fn pair(
     Some((ratio.map_or(own, |log| base * log.exp()), base))
 }
 
-/// The values of two cells in each block that has both; none if the quantity is not known in one of the cells. Of cells that took turns the first one's value is the second one's times the
-/// ratio of their rounds.
+/// The values of two cells in each block that has both; none if the quantity is not known in one of the cells. Of cells that took
+/// turns, the first one's value is the second one's times the ratio of their rounds.
 #[must_use]
 pub fn paired(
     header: &Header,

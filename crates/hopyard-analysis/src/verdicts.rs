@@ -135,12 +135,10 @@ fn uncompared(header: &Header, samples: &[&Sample]) -> usize {
         .filter(|cell| header.base_asked && should_have_figures(header, samples, *cell))
         .map(|cell| {
             let Cell { load, axes, .. } = &header.cells[cell].cell;
-            let mut due = QUANTITIES
-                .iter()
-                .filter(|q| q.compared && q.applies(*load))
-                .collect::<Vec<_>>();
-            due.retain(|q| decides_width(q.name, *load, axes));
-            due.len()
+            let compared = QUANTITIES.iter().filter(|q| q.compared && q.applies(*load));
+            compared
+                .filter(|q| decides_width(q.name, *load, axes))
+                .count()
         });
     figures.sum()
 }

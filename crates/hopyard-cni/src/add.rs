@@ -38,10 +38,9 @@ struct Plan<'a> {
 pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
     let mut conf = Conf::of(call)?;
     let here = Handle::here()?;
-    switch::find_renamed(&here, &mut conf)?;
     let inside = container::open(&here, &call.netns)?;
     refuse_a_second(call, &inside)?;
-    let found = switch::look(&here, &conf, &call.conf)?;
+    let found = switch::look(&here, &mut conf, &call.conf)?;
     let ipam = conf.ipam.as_ref().map(|kind| call.ipam(kind));
     if let Some(ipam) = &ipam {
         ipam.ready()?;
@@ -74,7 +73,7 @@ pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
     }
 }
 
-/// A unicast address that nobody administers (IEEE 802, 8.2.2).
+/// A random unicast address of those that are administered locally (IEEE 802, 8.2.2).
 fn random_mac() -> Result<Mac> {
     let mut mac = [0; 6];
     getrandom::fill(&mut mac)

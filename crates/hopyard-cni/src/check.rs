@@ -20,7 +20,7 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     let mut conf = Conf::of(call)?;
     let (addresses, mac) = previous(call)?;
     let here = Handle::here()?;
-    switch::find_renamed(&here, &mut conf)?;
+    switch::glance(&here, &mut conf)?;
     let inside = container::open(&here, &call.netns)?;
     check_device(call, &inside, mac.as_deref())?;
     check_addresses(call, &inside, &addresses)?;

@@ -110,9 +110,10 @@ fn create(document: Value) -> Result<Value> {
 fn setup(document: &Value, netns: &std::path::Path) -> Result<Value> {
     let container = Container::of(document, netns)?;
     let (call, given) = (container.add()?, container.addresses()?);
+    let here = Handle::here()?;
     let made = add::add(&call, given.as_ref());
     // Not before: what others left is no reason for this container to wait.
-    sweep::sweep(&Handle::here()?);
+    sweep::sweep(&here);
     Ok(container.status(&made?))
 }
 

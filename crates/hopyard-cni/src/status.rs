@@ -6,23 +6,23 @@ use hopyard_switch::Switch;
 use crate::call::Call;
 use crate::conf::Conf;
 use crate::error::{Error, Result, code};
-use crate::switch::{self, look, other_switch_on};
+use crate::switch::{look, other_switch_on};
 
 /// Answers 50 where no container can be added, 51 where those that there are may be cut off as well.
 pub(crate) fn status(call: &Call) -> Result<()> {
     let mut conf = Conf::of(call)?;
     let here = Handle::here()?;
-    switch::find_renamed(&here, &mut conf)?;
-    check_switch(call, &here, &conf)?;
+    check_switch(call, &here, &mut conf)?;
     match &conf.ipam {
         Some(kind) => call.ipam(kind).status(),
         None => Ok(()),
     }
 }
 
-fn check_switch(call: &Call, here: &Handle, conf: &Conf) -> Result<()> {
+fn check_switch(call: &Call, here: &Handle, conf: &mut Conf) -> Result<()> {
+    let looked = look(here, conf, &call.conf);
     let name = &conf.switch.name;
-    let found = look(here, conf, &call.conf).map_err(|error| {
+    let found = looked.map_err(|error| {
         let room = Switch::room(name).ok().flatten();
         // A configuration that does not fit leaves containers alone; without its uplink the switch cuts them off.
         let is_cut_off = room.is_some_and(|room| room.has_ports) && lost_its_uplink(here, name);

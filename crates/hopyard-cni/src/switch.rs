@@ -24,14 +24,15 @@ pub(crate) struct Found {
     pub(crate) uplink: Option<Link>,
 }
 
-/// Looks whether the configuration fits what is there. Takes no lock and changes nothing.
-pub(crate) fn look(here: &Handle, conf: &Conf, document: &serde_json::Value) -> Result<Found> {
+/// Looks whether the configuration fits what is there, and gives it the switch's name as [`glance`] does. Takes no lock and changes
+/// nothing.
+pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value) -> Result<Found> {
     if !has_tcx() {
         let msg = "the direct switch takes Linux 6.6 or newer (tcx hooks)";
         return Err(Error::new(code::KERNEL, msg));
     }
+    let glance = glance(here, conf)?;
     let name = &conf.switch.name;
-    let glance = Switch::glance(name)?;
     if glance.is_none() && !conf.switch.is_own {
         let why = format!(
             "is no switch that is there: `hopyard switch create {name} --uplink DEV`, or leave the key out and give `master`"
@@ -113,23 +114,23 @@ fn other_uplink(name: &str, glance: &Glance, conf: &Conf, document: &serde_json:
     }
 }
 
-/// A device that was renamed, or goes by several names, keeps the switch that was made for it under another one.
-pub(crate) fn find_renamed(here: &Handle, conf: &mut Conf) -> Result<()> {
+/// The switch of a network, if it is there. A `master` that was renamed keeps the switch that was made for it under its former name,
+/// which the configuration gets.
+pub(crate) fn glance(here: &Handle, conf: &mut Conf) -> Result<Option<Glance>> {
     let name = &conf.switch.name;
+    let found = Switch::glance(name)?;
     let Some(master) = conf.master.as_deref().filter(|_| conf.switch.is_own) else {
-        return Ok(());
+        return Ok(found);
     };
-    // What is wrong with a switch, or a device that is missing, is told where the rest is looked at.
-    if !matches!(Switch::glance(name), Ok(None)) {
-        return Ok(());
-    }
-    if let Ok(index) = here.index(master)
+    if found.is_none()
+        && let Ok(index) = here.index(master)
         && let Some(other) = other_switch_on(here.ns().inode()?, index, name)
         && SwitchName::is_of_the_plugin(&other)
     {
         conf.switch.name = other;
+        return Ok(Switch::glance(&conf.switch.name)?);
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Adds a port, making the switch first where that is the plugin's to do. Others may remove it meanwhile, after its last

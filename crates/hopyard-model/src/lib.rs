@@ -13,6 +13,7 @@ mod counted;
 mod cpu;
 mod curves;
 mod datapath;
+mod device_count;
 mod diff;
 mod endpoints;
 mod environment;
@@ -71,6 +72,7 @@ pub use counted::{Counted, InvalidSample, Latency, largest, plausible, scaled};
 pub use cpu::{BusyCpus, CpuBounds, CpuTolerance, CpuUse, TickSplit};
 pub use curves::{CurveReport, FullInterval, QuantityCurve, Saturation, StepReport};
 pub use datapath::{DIRECT_SWITCH, Datapath, DatapathKind, OPEN_VSWITCH};
+pub use device_count::DeviceCount;
 pub use diff::{
     CellDiff, Change, DiffReport, DiffWarning, DiffWarningCode, Difference, IntervalFrom, LeftOut,
     MeasuredIn, QuantityDiff,
@@ -106,9 +108,7 @@ pub use result::{
     CellReport, CellStatus, ClocksReport, DeviceOffloadsSeen, DeviceSeen, MachineOverhead,
     RunReport, RunSummary, TurnsReport, WayReport,
 };
-pub use sample::{
-    Arrived, DeviceCount, Direction, Measurement, OffloadState, Outcome, PathProof, Sample,
-};
+pub use sample::{Arrived, Direction, Measurement, OffloadState, Outcome, PathProof, Sample};
 pub use scheduling::Scheduling;
 pub use schema::named_schema;
 pub use search::{SearchFor, Searched};

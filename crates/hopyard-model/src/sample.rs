@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted::{Counted, InvalidSample, Latency, largest, plausible, size};
+use super::device_count::DeviceCount;
 use super::units::float;
 use super::{
     Arrivals, BusyCpus, ClocksCompared, Connections, CpuUse, Datapath, EndpointsUsed, GuestUsed,
@@ -271,35 +272,6 @@ impl Measurement {
     }
 }
 
-impl DeviceCount {
-    /// What a device received and sent, packets and bytes of each; it dropped nothing.
-    pub fn new(
-        namespace: impl Into<String>,
-        name: impl Into<String>,
-        [rx_packets, rx_bytes, tx_packets, tx_bytes]: [u64; 4],
-    ) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-            rx_packets,
-            rx_bytes,
-            tx_packets,
-            tx_bytes,
-            dropped: 0,
-        }
-    }
-
-    fn largest(&self) -> u64 {
-        largest(&[
-            self.rx_packets,
-            self.rx_bytes,
-            self.tx_packets,
-            self.tx_bytes,
-            self.dropped,
-        ])
-    }
-}
-
 /// Data as the receiving end's device saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrived {
@@ -307,25 +279,6 @@ pub struct Arrived {
     pub bytes: u64,
     /// Number of skbs.
     pub skbs: u64,
-}
-
-/// Counters of one device over the window.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct DeviceCount {
-    /// Namespace by its role in the lab: `a`, `b`, `hub`, `far`.
-    pub namespace: String,
-    /// Name of the device in its namespace.
-    pub name: String,
-    /// Packets (one per skb) received.
-    pub rx_packets: u64,
-    /// Bytes received, as the device counts them.
-    pub rx_bytes: u64,
-    /// Packets (one per skb) sent.
-    pub tx_packets: u64,
-    /// Bytes sent, as the device counts them.
-    pub tx_bytes: u64,
-    /// Packets dropped on receipt or sending.
-    pub dropped: u64,
 }
 
 /// One offload flag of one device as it really was.

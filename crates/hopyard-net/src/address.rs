@@ -19,7 +19,7 @@ use crate::handle::{Handle, refused};
 /// Bytes of `struct ifaddrmsg`, `struct rtmsg` and `struct rtnexthop`.
 const IFADDRMSG: usize = 8;
 pub(crate) const RTMSG: usize = 12;
-pub(crate) const RTNEXTHOP: usize = 8;
+const RTNEXTHOP: usize = 8;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 pub(crate) const RTA_OIF: u16 = 4;
@@ -67,7 +67,8 @@ impl Handle {
             let unicast = replies
                 .iter()
                 .filter(|reply| reply.get(7) == Some(&RTN_UNICAST));
-            gateways.extend(unicast.flat_map(|reply| hops(reply)));
+            let hops = unicast.flat_map(|reply| hops(reply));
+            gateways.extend(hops.filter_map(|(device, gateway)| Some((device, gateway?))));
         }
         gateways.sort_unstable();
         gateways.dedup();
@@ -226,7 +227,7 @@ fn own_address(message: &[u8]) -> Option<(u32, IpAddr)> {
 }
 
 /// The devices and gateways of a route, which may have several.
-fn hops(message: &[u8]) -> Vec<(u32, IpAddr)> {
+pub(crate) fn hops(message: &[u8]) -> Vec<(u32, Option<IpAddr>)> {
     let several = attribute(message, RTMSG, RTA_MULTIPATH).unwrap_or_default();
     let several = next_hops(several).filter_map(|one| hop(one, RTNEXTHOP, u32_at(one, 4)));
     hop(message, RTMSG, None)
@@ -236,7 +237,7 @@ fn hops(message: &[u8]) -> Vec<(u32, IpAddr)> {
 }
 
 /// The next hops of a route that has several (`struct rtnexthop` and attributes).
-pub(crate) fn next_hops(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn next_hops(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = u16_at(rest, 0).map(usize::from)?.max(RTNEXTHOP);
         let one = rest.get(..length)?;
@@ -245,7 +246,7 @@ pub(crate) fn next_hops(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn hop(message: &[u8], header: usize, mut device: Option<u32>) -> Option<(u32, IpAddr)> {
+fn hop(message: &[u8], header: usize, mut device: Option<u32>) -> Option<(u32, Option<IpAddr>)> {
     let mut gateway = None;
     for (kind, value) in attributes(message, header) {
         match kind {
@@ -256,7 +257,7 @@ fn hop(message: &[u8], header: usize, mut device: Option<u32>) -> Option<(u32, I
             _ => {}
         }
     }
-    Some((device?, gateway?))
+    Some((device?, gateway))
 }
 
 pub(crate) fn ip_at(octets: &[u8]) -> Option<IpAddr> {

@@ -10,8 +10,8 @@ use netlink_packet_route::route::{
 };
 
 use crate::address::{
-    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTMSG, RTN_UNICAST, RTNEXTHOP, check_prefix,
-    family, ip_at, next_hops,
+    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTMSG, RTN_UNICAST, check_prefix, family, hops,
+    ip_at,
 };
 use crate::attrs::{attribute, attributes, u32_at};
 use crate::error::Result;
@@ -159,7 +159,7 @@ impl Handle {
         let is_it = |reply: &Vec<u8>| {
             let found =
                 parse_any(reply).map(|found| (found.destination, found.prefix, found.table));
-            found == Some(place) && hops_of(reply).contains(&(wanted.device, wanted.via))
+            found == Some(place) && hops(reply).contains(&(wanted.device, wanted.via))
         };
         Ok(replies.iter().any(is_it))
     }
@@ -195,22 +195,7 @@ impl Handle {
 
 /// The devices of a route, which may have several.
 fn devices(route: &[u8]) -> Vec<u32> {
-    let one = attribute(route, RTMSG, RTA_OIF).and_then(|value| u32_at(value, 0));
-    let several = attribute(route, RTMSG, RTA_MULTIPATH).unwrap_or_default();
-    one.into_iter()
-        .chain(next_hops(several).filter_map(|hop| u32_at(hop, 4)))
-        .collect()
-}
-
-/// Devices and gateways of a route.
-fn hops_of(route: &[u8]) -> Vec<(u32, Option<IpAddr>)> {
-    let via = |hop: &[u8], header: usize| attribute(hop, header, RTA_GATEWAY).and_then(ip_at);
-    let one = attribute(route, RTMSG, RTA_OIF).and_then(|value| u32_at(value, 0));
-    let several = attribute(route, RTMSG, RTA_MULTIPATH).unwrap_or_default();
-    one.map(|device| (device, via(route, RTMSG)))
-        .into_iter()
-        .chain(next_hops(several).filter_map(|hop| Some((u32_at(hop, 4)?, via(hop, RTNEXTHOP)))))
-        .collect()
+    hops(route).into_iter().map(|(device, _)| device).collect()
 }
 
 /// A route that has one device.

@@ -21,8 +21,7 @@ pub fn readable_bytes(socket: impl AsFd) -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// Reads an option, which begins as `bytes` (some options are asked for by what stands in there), and gives how many of them the
-/// kernel wrote.
+/// Reads an option of a socket into `bytes`, whose content the kernel sees before it writes there. Gives the number of bytes that it wrote.
 pub(crate) fn read_option(
     socket: BorrowedFd<'_>,
     (level, name): (libc::c_int, libc::c_int),

@@ -114,7 +114,7 @@ impl Switch {
     pub fn remove_unused(name: &str) -> Result<bool> {
         check_name("remove a switch", name)?;
         let directory = directory(name);
-        // Mostly it has, and nobody has to wait for the lock. Whoever lets go of the last port asks after that.
+        // To see a port takes no lock. Each caller has let go of its own port before, so that the last one sees none.
         if of_whole(name, state::has_ports)? == Some(true) {
             return Ok(false);
         }

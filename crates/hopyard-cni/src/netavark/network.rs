@@ -198,8 +198,8 @@ impl Network {
         self.check_subnets()?;
         self.routes()?;
         let call = self.call(Command::Add, self.conf()?);
-        let conf = Conf::of(&call)?;
-        let found = look(here, &conf, &call.conf)?;
+        let mut conf = Conf::of(&call)?;
+        let found = look(here, &mut conf, &call.conf)?;
         if let (None, Some(uplink)) = (&found.glance, &found.uplink)
             && let Some(other) =
                 other_switch_on(here.ns().inode()?, uplink.index, &conf.switch.name)

@@ -174,7 +174,7 @@ fn a_host_that_forwards_brings_isolated_containers_together_unless_a_rule_forbid
             let warnings = shown.unwrap().warnings;
             warnings
                 .iter()
-                .any(|text| text.contains("by way of the host"))
+                .any(|text| text.contains("isolated ports may reach other ports"))
         };
         assert!(!warned());
         host.hub.set_sysctl("net/ipv4/ip_forward", "1").unwrap();

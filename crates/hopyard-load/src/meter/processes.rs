@@ -105,8 +105,8 @@ impl PossiblyForeign {
         })
     }
 
-    /// Lists them again if anything was started since, and says whether that may have taken CPU time: there is one that was not there, or
-    /// so many were started that some have ended again. Most of the few that are started in between are threads of the kernel.
+    /// Lists them again if any process or thread was started since. True if that may have taken CPU time that was not read: the list has a
+    /// new process, or more than a few were started and may have ended. A few alone are mostly threads of the kernel.
     ///
     /// # Errors
     /// As [`PossiblyForeign::list`].

@@ -140,11 +140,11 @@ pub(super) fn forwards(handle: &Handle, device: &str) -> bool {
     })
 }
 
-/// Isolation is of frames: what a host that forwards does with the packets in them.
+/// Isolation is of frames; a host that forwards passes the packets in them on.
 pub(super) fn leads_back(device: &str) -> String {
     format!(
-        "isolated ports may reach others by way of the host, which forwards packets from `{device}`: unless a rule of it forbids that, \
-         `nft add rule inet TABLE FORWARD iif {device} oif {device} drop`"
+        "the host forwards packets from `{device}`, so isolated ports may reach other ports through it, unless a rule forbids that: \
+         `nft add rule inet TABLE CHAIN iif {device} oif {device} drop`"
     )
 }
 
