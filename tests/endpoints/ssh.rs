@@ -128,9 +128,10 @@ fn where_there_is_no_hopyard_the_worker_is_taken_there_and_leaves_nothing() {
         assert_eq!(cell["status"], "ok", "{cell:#}");
         assert_eq!(cell["way"]["proved"], true, "{cell:#}");
         assert_eq!(left(), 0);
+        // The next one listens at the same port.
+        drop(sshd);
         // Nothing to become the worker with.
         let bare = Sshd::start(&site, &format!("SetEnv PATH=/nonexistent TMPDIR={place}"));
-        drop(sshd);
         let said = site.run(&bare.login, &["--loads", "tcp_rr"]);
         said.exits(2).says(&[
             "hopyard-worker cannot be copied there",
