@@ -302,6 +302,70 @@ fn one_that_fails_later_is_told_and_the_others_go_on() {
 }
 
 #[test]
+fn one_that_is_stopped_tells_what_it_measured() {
+    if !has_reference() {
+        return;
+    }
+    apart(|| {
+        let room = Room::new();
+        let calls = room.name("calls");
+        plugin(
+            &room,
+            "counts",
+            &format!("echo >>{calls}\nexec {REFERENCE}/ptp"),
+        );
+        let networks = [conflist(&room, "ptp", "counts", "")];
+        let long = [
+            "--ports",
+            "1",
+            "--beside",
+            "1",
+            "--blocks",
+            "1000",
+            "--attachments",
+            "4",
+        ];
+        let limited = [&long[..], &["--time-limit", "4s", "--json"]].concat();
+        let document = attach(&room, &networks, &limited).exits(0).json();
+        assert_eq!(document["run"]["end"], "time_limit");
+        assert!(
+            cell(&document, "ptp")["attachments"].as_u64() >= Some(4),
+            "{document}"
+        );
+        assert!(value(&document, "ptp", "add_p50_ns") > 1e5);
+        let warning = document["warnings"][0].as_str().unwrap();
+        assert!(
+            warning.starts_with("the time limit came in block "),
+            "{warning}"
+        );
+
+        let directory = room.name("");
+        fs::remove_file(&calls).unwrap();
+        let running = Running::start(hopyard(&arguments(&directory, &networks, &long)));
+        // Of its host's first containers, and of some visits.
+        let has_measured =
+            || fs::read_to_string(&calls).is_ok_and(|calls| calls.lines().count() > 24);
+        until("it has measured", Duration::from_secs(60), has_measured);
+        let processes = procs::below(running.pid());
+        running.signal(Signal::SIGINT);
+        running.wait().exits(130).prints(&[
+            "1 container there, 1 at once",
+            "it was interrupted in block ",
+        ]);
+        let gone = || processes.iter().all(|p| !lives(p.pid));
+        until("all of it ends", Duration::from_secs(10), gone);
+
+        // Its first attachment takes longer than there is time.
+        plugin(&room, "slow", &format!("sleep 2\nexec {REFERENCE}/ptp"));
+        let slow = [conflist(&room, "slow", "slow", "")];
+        let at_once = [&long[..], &["--time-limit", "1s"]].concat();
+        attach(&room, &slow, &at_once)
+            .exits(2)
+            .says(&["nothing was measured: the time limit came"]);
+    });
+}
+
+#[test]
 fn nothing_stays_of_one_that_was_killed() {
     if !has_reference() {
         return;

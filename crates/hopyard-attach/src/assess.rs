@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_model::FOR_A_VERDICT;
+use hopyard_model::stored::End;
 use hopyard_model::units::float;
 use hopyard_stats::{self as stats, Comparison, Estimate, Samples, median};
 
@@ -268,6 +269,7 @@ fn log_ratios(run: &Run, cell: &Cell, quantity: &Quantity) -> Vec<f64> {
 
 fn warnings(run: &Run, cells: &[Cell]) -> Vec<String> {
     let mut warnings = run.plan.left_out.clone();
+    warnings.extend(cut_short(run));
     for cell in cells {
         if let Some((count, cause)) = &cell.failed {
             warnings.push(format!(
@@ -279,9 +281,9 @@ fn warnings(run: &Run, cells: &[Cell]) -> Vec<String> {
             ));
         }
     }
-    if run.plan.blocks < FOR_A_VERDICT {
+    if blocks_begun(run) < FOR_A_VERDICT {
         warnings.push(format!(
-            "a quick look: figures need two blocks, verdicts {FOR_A_VERDICT} (--blocks {FOR_A_VERDICT})"
+            "a quick look: figures need two blocks, verdicts {FOR_A_VERDICT}"
         ));
     }
     if run.steal > MUCH_STEAL {
@@ -291,6 +293,24 @@ fn warnings(run: &Run, cells: &[Cell]) -> Vec<String> {
         ));
     }
     warnings
+}
+
+fn blocks_begun(run: &Run) -> u32 {
+    run.visits.last().map_or(0, |visit| visit.block + 1)
+}
+
+/// Says that not all was measured that the plan asks for.
+fn cut_short(run: &Run) -> Option<String> {
+    let why = match run.end {
+        End::Complete => return None,
+        End::TimeLimit => "the time limit came",
+        End::Interrupted => "it was interrupted",
+    };
+    Some(format!(
+        "{why} in block {} of {}: figures come from what there is",
+        blocks_begun(run),
+        run.plan.blocks
+    ))
 }
 
 fn median_of(values: &[u64]) -> Option<f64> {

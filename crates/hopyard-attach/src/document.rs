@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hopyard_host::bounded;
 use hopyard_model::plain;
+use hopyard_model::stored::End;
 use hopyard_stats::{Estimate, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,14 @@ pub struct Run {
     pub visits: Vec<Visit>,
     /// What removing those took that were there before.
     pub cleared: Vec<Cleared>,
+    /// How it ended.
+    #[serde(default = "as_planned")]
+    pub end: End,
+}
+
+/// Of a document from before there was another end.
+fn as_planned() -> End {
+    End::Complete
 }
 
 /// An estimate, or a quantile of all attachments with its interval.

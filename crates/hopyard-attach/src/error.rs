@@ -2,6 +2,8 @@
 
 use std::io;
 
+use hopyard_model::stored::End;
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,6 +31,12 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// It had to stop before there was anything to tell.
+    #[error("nothing was measured: {}", match .0 {
+        End::TimeLimit => "the time limit came before the first attachment: give more time, or fewer containers (--ports)",
+        End::Interrupted | End::Complete => "it was interrupted before the first attachment",
+    })]
+    Nothing(End),
     /// The process that measures ended before it was done.
     #[error("the process that calls the plugins ended early ({0})")]
     Ended(String),

@@ -42,11 +42,8 @@ pub(crate) enum Said {
     Visit(Visit),
     /// All containers that stayed were removed, some side by side.
     Cleared(Cleared),
-    /// Ticks of CPU time that the hypervisor kept, and all, while measuring.
-    Done {
-        steal: u64,
-        all: u64,
-    },
+    /// All that the plan asks for is measured.
+    Done,
 }
 
 /// Does the job that comes on stdin, and ends with stdin.
@@ -105,16 +102,13 @@ fn measure(job: &Job) -> Result<()> {
     }
     say(&Said::Plugins(plugins))?;
     let mut order = Order::new(job.seed);
-    let before = steal_and_all();
     for block in 0..plan.blocks {
         for ports in order.of(&plan.ports) {
             say(&Said::Began { block, ports })?;
             group(plan, block, ports, &mut order)?;
         }
     }
-    let after = steal_and_all();
-    let [steal, all] = [0, 1].map(|at| after[at].saturating_sub(before[at]));
-    say(&Said::Done { steal, all })
+    say(&Said::Done)
 }
 
 /// A network that failed so often in a host is left alone there.
@@ -205,28 +199,5 @@ fn failed(
         cpu_ns: 0,
         rest_ns: 0,
         failed: Some(cause),
-    }
-}
-
-/// Ticks that the hypervisor kept, and all, since the start; nothing where the kernel does not say.
-fn steal_and_all() -> [u64; 2] {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    ticks(&text)
-}
-
-fn ticks(stat: &str) -> [u64; 2] {
-    let line = stat.lines().next().unwrap_or_default();
-    let fields = line.split_ascii_whitespace().skip(1).take(8);
-    let fields: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
-    [fields.get(7).copied().unwrap_or(0), fields.iter().sum()]
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn steal_is_the_eighth_field() {
-        let stat = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1";
-        assert_eq!(super::ticks(stat), [80, 360]);
-        assert_eq!(super::ticks(""), [0, 0]);
     }
 }

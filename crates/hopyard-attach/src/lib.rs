@@ -21,6 +21,7 @@ mod plan;
 mod plugin;
 mod probe;
 mod report;
+mod steal;
 
 pub use assess::assess;
 pub use conflist::Network;

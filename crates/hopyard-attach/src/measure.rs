@@ -1,15 +1,23 @@
 //! Has the plan carried out by a process of its own, and gathers what that says.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
+use hopyard_model::stored::End;
+use hopyard_model::units::counted;
 use hopyard_net::{NetNs, start_first};
 
 use crate::document::Run;
 use crate::error::{Error, Result};
 use crate::inside::{Job, Said};
 use crate::plan::Plan;
+use crate::steal;
 
 /// How far it is.
 #[derive(Debug, Clone, Copy)]
@@ -26,18 +34,39 @@ pub struct Progress {
     pub of: usize,
 }
 
-/// Carries a plan out. `program` runs [`crate::inside`].
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "block {} of {}, {} there: {} of {} visits",
+            self.block + 1,
+            self.blocks,
+            counted(self.ports as usize, "container"),
+            self.visits,
+            self.of
+        )
+    }
+}
+
+/// How often it is asked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Carries a plan out. `program` runs [`crate::inside`]. Once `stop` says why, nothing more is measured, and what was measured before
+/// is the result.
 ///
 /// # Errors
-/// A network does not work at all, or no host can be made.
+/// A network does not work at all, or no host can be made, or nothing was measured before it had to stop.
 pub fn measure(
     plan: &Plan,
     seed: u64,
     mut program: Command,
+    stop: impl Fn() -> Option<End>,
     mut progress: impl FnMut(Progress),
 ) -> Result<Run> {
     let what = "start the process that calls the plugins";
     let here = NetNs::current().map_err(|error| Error::host(what, error))?;
+    // Ctrl-C on a terminal ends this program, not the plugins in the middle of a call.
+    program.process_group(0);
     program.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = start_first(&here, &mut program).map_err(|error| Error::host(what, error))?;
     let mut run = Run {
@@ -53,6 +82,7 @@ pub fn measure(
         steal: 0.0,
         visits: Vec::new(),
         cleared: Vec::new(),
+        end: End::Complete,
     };
     let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(Error::Ended("it has no pipes".to_owned()));
@@ -68,26 +98,36 @@ pub fn measure(
     let of = plan.blocks as usize * plan.ports.len() * plan.networks.len() * rounds as usize;
     let mut result = None;
     let mut now = None;
-    for line in BufReader::new(stdout).lines() {
-        let Ok(line) = line else { break };
-        let Ok(said) = serde_json::from_str::<Said>(&line) else {
+    let mut before = None;
+    let said = listen(stdout);
+    loop {
+        if let Some(why) = stop() {
+            run.end = why;
+            result = Some(if run.visits.is_empty() {
+                Err(Error::Nothing(why))
+            } else {
+                Ok(())
+            });
             break;
+        }
+        let said = match said.recv_timeout(LOOK) {
+            Ok(said) => said,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
         };
         match said {
             Said::Refused { network, cause } => {
                 result = Some(Err(Error::Refused { network, cause }));
             }
             Said::Host(why) => result = Some(Err(Error::host("call plugins here", why))),
-            Said::Plugins(plugins) => run.plugins = plugins,
+            Said::Plugins(plugins) => {
+                run.plugins = plugins;
+                before = Some(steal::read());
+            }
             Said::Began { block, ports } => now = Some((block, ports)),
             Said::Visit(visit) => run.visits.push(visit),
             Said::Cleared(cleared) => run.cleared.push(cleared),
-            Said::Done { steal, all } => {
-                // Of ten thousand: a short number, which is read as it was written.
-                let share = (steal * 10_000 / all.max(1)).min(10_000);
-                run.steal = f64::from(u32::try_from(share).unwrap_or(10_000)) / 10_000.0;
-                result = Some(Ok(()));
-            }
+            Said::Done => result = Some(Ok(())),
         }
         if let Some((block, ports)) = now {
             progress(Progress {
@@ -99,10 +139,26 @@ pub fn measure(
             });
         }
     }
+    run.steal = before.map_or(0.0, steal::share_since);
+    // The process ends with it, and all that it made.
     drop(stdin);
     let status = child
         .wait()
         .map_err(|error| Error::host("wait for a process", error))?;
     result.unwrap_or_else(|| Err(Error::Ended(status.to_string())))?;
     Ok(run)
+}
+
+/// What the process says, as it says it, until it ends or says what nobody understands.
+fn listen(said: impl Read + Send + 'static) -> Receiver<Said> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(said).lines().map_while(std::io::Result::ok);
+        let understood = lines.map_while(|line| serde_json::from_str(&line).ok());
+        // Nobody listens any more once it was stopped.
+        understood
+            .map_while(|said| sender.send(said).ok())
+            .for_each(drop);
+    });
+    receiver
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hopyard_model::FOR_A_VERDICT;
-use hopyard_model::units::seconds;
+use hopyard_model::units::{counted, seconds};
 use hopyard_stats::{Estimate, Verdict, mean};
 
 use crate::assess::QUANTITIES;
@@ -56,12 +56,8 @@ pub fn text(document: &Document) -> String {
 }
 
 fn table(out: &mut String, run: &Run, ports: u32, beside: u32, cells: &[&Cell]) {
-    let there = if ports == 1 {
-        "container"
-    } else {
-        "containers"
-    };
-    let _ = writeln!(out, "\n{ports} {there} there, {beside} at once");
+    let there = counted(ports as usize, "container");
+    let _ = writeln!(out, "\n{there} there, {beside} at once");
     let head = [
         String::new(),
         "ms".to_owned(),

@@ -1,5 +1,6 @@
 //! A run as its directory stores it: what was planned and where, the samples, and how it ended.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -148,7 +149,7 @@ pub fn left_out_in_words(left_out: &[(String, String)]) -> Option<String> {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// As planned: intervals were narrow enough, or the most blocks were reached.

@@ -54,6 +54,7 @@ pub(crate) fn run(blocks: u32, times: impl Fn(&str, u32, u32) -> u64) -> Run {
         steal: 0.0,
         visits,
         cleared: Vec::new(),
+        end: End::Complete,
     }
 }
 
@@ -136,4 +137,26 @@ fn a_quantile_has_the_interval_of_its_order_statistics_or_none() {
     assert!((995.0..=998.0).contains(&found.high), "{found:?}");
     assert_eq!(quantile((1..=100).collect(), 0.95), None);
     assert_eq!(quantile(Vec::new(), 0.95), None);
+}
+
+#[test]
+fn a_run_that_was_cut_short_says_so_and_has_verdicts_only_from_enough_blocks() {
+    let warnings = |planned: u32, end: End| {
+        let mut cut = run(3, drifting);
+        cut.plan.blocks = planned;
+        cut.end = end;
+        assess(cut).warnings.join("; ")
+    };
+    assert!(!warnings(3, End::Complete).contains("figures come from"));
+    let limited = warnings(8, End::TimeLimit);
+    assert!(
+        limited.contains("the time limit came in block 3 of 8"),
+        "{limited}"
+    );
+    assert!(limited.contains("a quick look"), "{limited}");
+    let interrupted = warnings(8, End::Interrupted);
+    assert!(
+        interrupted.contains("it was interrupted in block 3 of 8"),
+        "{interrupted}"
+    );
 }

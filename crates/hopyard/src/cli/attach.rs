@@ -3,11 +3,14 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use hopyard_attach::{Changes, Plan, Progress, assess, measure, read, text};
+use hopyard_attach::{Changes, Plan, assess, measure, read, text};
 
 use super::{Done, Failure, deliver, pretty, print};
+use crate::model::stored::End;
+use crate::signals;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -43,6 +46,9 @@ pub(super) struct AttachArgs {
     /// A directory of plugins, instead of the plan's; may be repeated
     #[arg(long, value_name = "DIR")]
     cni_path: Vec<PathBuf>,
+    /// Stop measuring after this time, and tell what was measured
+    #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
+    time_limit: Option<Duration>,
     /// Seed of the random order (default: random)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -53,7 +59,7 @@ pub(super) struct AttachArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Measure nothing; print such a document again
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["conflist", "ports", "beside", "blocks", "attachments", "base", "plan", "cni_path", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["conflist", "ports", "beside", "blocks", "attachments", "base", "plan", "cni_path", "time_limit", "seed"])]
     from: Option<PathBuf>,
 }
 
@@ -63,6 +69,7 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
         None => measured(args)?,
     };
     let document = assess(run);
+    let is_interrupted = document.run.end == End::Interrupted && args.from.is_none();
     let failed = document.cells.iter().any(|cell| cell.failed.is_some());
     let printed = if args.json {
         pretty(&document)?
@@ -73,11 +80,11 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
         Some(file) => deliver(&printed, Some(file))?,
         None => print(&printed)?,
     };
-    Ok(if failed {
-        ExitCode::from(1)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(ExitCode::from(match failed {
+        _ if is_interrupted => signals::INTERRUPTED,
+        true => 1,
+        false => 0,
+    }))
 }
 
 fn measured(args: &AttachArgs) -> Result<hopyard_attach::Run, Failure> {
@@ -100,31 +107,34 @@ fn measured(args: &AttachArgs) -> Result<hopyard_attach::Run, Failure> {
         .map_err(|error| Failure::request(format!("cannot find this program: {error}")))?;
     let mut program = Command::new(program);
     program.arg("attach-host");
+    signals::listen().map_err(|error| Failure::internal(&error))?;
     let is_watched = std::io::stderr().is_terminal();
     let seed = args.seed.unwrap_or_else(crate::run::any_seed);
-    let run = measure(&plan, seed, program, |progress| {
+    let began = Instant::now();
+    let is_over = || {
+        args.time_limit
+            .is_some_and(|limit| began.elapsed() >= limit)
+    };
+    let stop = || match signals::interrupted() {
+        true => Some(End::Interrupted),
+        false => is_over().then_some(End::TimeLimit),
+    };
+    let mut last = None;
+    let run = measure(&plan, seed, program, stop, |progress| {
+        let group = Some((progress.block, progress.ports));
         if is_watched {
-            told(progress);
+            // The terminal may be gone.
+            let _written = write!(std::io::stderr(), "\r\x1b[K{progress}");
+        } else if last != group {
+            crate::note(format_args!("{progress}"));
         }
+        last = group;
     });
     if is_watched {
         // Clears the line of the progress.
         let _written = write!(std::io::stderr(), "\r\x1b[K");
     }
     Ok(run?)
-}
-
-fn told(progress: Progress) {
-    // The terminal may be gone.
-    let _written = write!(
-        std::io::stderr(),
-        "\r\x1b[Kblock {} of {}, {} ports: {} of {} visits",
-        progress.block + 1,
-        progress.blocks,
-        progress.ports,
-        progress.visits,
-        progress.of
-    );
 }
 
 /// The process that calls the plugins.
