@@ -53,7 +53,10 @@ pub(super) fn fill(
         let Cell { load, axes, .. } = &header.cells[one].cell;
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
             let (own, others) = paired(header, samples, [one, other], quantity);
-            if let Some(comparison) = stats::compare(&own, &others, header.confidence) {
+            // Figures of traffic that went another way are not compared.
+            let are_proved = [one, other].iter().all(|&cell| cells[cell].way.proved);
+            let comparison = stats::compare(&own, &others, header.confidence);
+            if let Some(comparison) = comparison.filter(|_| are_proved) {
                 places.push((place, name.clone(), quantity, *load));
                 table.push(comparison);
             } else if is_guarded(place, quantity, *load) {

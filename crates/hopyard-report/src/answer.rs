@@ -7,8 +7,8 @@ use super::document::Block;
 use super::group::Layout;
 use super::quantity::capital;
 use crate::model::{
-    Base, Candidate, CellReport, Choice, FOR_A_VERDICT, Feature, Recommendation, RunReport,
-    VerdictReport, distinct,
+    Base, Candidate, CellReport, CellStatus, Choice, FOR_A_VERDICT, Feature, Recommendation,
+    RunReport, VerdictReport, distinct,
 };
 use crate::plain;
 use crate::stats::Verdict;
@@ -129,8 +129,7 @@ impl<'a> Advice<'a> {
                     _ => format!(", though tied under {}", listed(&self.places(&ties))),
                 };
                 let versus = self.versus(one, told);
-                let versus =
-                    versus.unwrap_or_else(|| "no other path is shown to be better".to_owned());
+                let versus = versus.unwrap_or_else(|| self.none_better(told));
                 let one = plain::line(one);
                 format!("{one} is the best choice{among}{place}{tied}: {versus}")
             }
@@ -138,6 +137,29 @@ impl<'a> Advice<'a> {
                 "{} are the best choice{among}{place}, and not told apart",
                 listed(&several.iter().map(|p| plain::line(p)).collect::<Vec<_>>())
             ),
+        }
+    }
+
+    /// Of a path that has figures and is no candidate nothing is said.
+    fn none_better(&self, told: &[&Choice]) -> String {
+        let is_barred = |cell: &&CellReport| {
+            cell.is_measured() && (cell.status == CellStatus::Failed || !cell.way.proved)
+        };
+        let is_meant = |cell: &&CellReport| {
+            let mut choices = told.iter();
+            choices.any(|choice| (choice.load, choice.peer) == (cell.load, cell.peer))
+        };
+        let barred = self.report.cells.iter().filter(is_barred).filter(is_meant);
+        let barred = distinct(barred.map(|cell| &*cell.path));
+        match &barred[..] {
+            [] => "no other path is shown to be better".to_owned(),
+            paths => {
+                let paths: Vec<String> = paths.iter().map(|path| plain::line(path)).collect();
+                format!(
+                    "no other candidate is shown to be better ({} failed)",
+                    listed(&paths)
+                )
+            }
         }
     }
 

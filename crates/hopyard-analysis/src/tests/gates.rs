@@ -53,6 +53,28 @@ fn a_gate_has_not_passed_where_a_percentile_is_known_of_one_cell_alone() {
     assert_eq!(none.comparisons, both.comparisons - 1);
 }
 
+/// Its own traffic, or that of its base, went another way.
+#[test]
+fn nothing_is_compared_without_a_path_proof_of_both() {
+    for astray in [0, 1] {
+        let mut run = compared_over(BLOCKS, 1.5);
+        run.header.fail_on = Some(0.2);
+        assert!(!first_other(&run).verdicts.is_empty());
+        for sample in &mut run.samples {
+            if let (Outcome::Measured(m), true) = (&mut sample.outcome, sample.cell == astray) {
+                m.way.proved = false;
+            }
+        }
+        assert!(first_other(&run).verdicts.is_empty(), "cell {astray}");
+        let gate = gate(&run);
+        assert!(gate.undecided && !gate.failed, "{gate:?}");
+    }
+}
+
+fn first_other(run: &Run) -> CellReport {
+    assess(run).cells.swap_remove(1)
+}
+
 #[test]
 fn a_gate_has_not_passed_where_a_cell_has_no_base() {
     let mut run = compared_over(BLOCKS, 1.0);

@@ -30,6 +30,9 @@ fn render(report: &RunReport, seen: &[Observation]) -> String {
     for cell in &report.cells {
         let name = format!("BenchmarkHopyard/{}", cell.name());
         text.push_str(&without_figures(&name, cell));
+        if cell.is_measured() && !cell.way.proved {
+            continue;
+        }
         let own = seen.iter().filter(|o| o.counted && o.is_of(cell));
         for sample in own.filter(|sample| !sample.values.is_empty()) {
             let figures = sample.values.iter().map(|(quantity, value)| {
@@ -113,12 +116,15 @@ fn unit(quantity: &str) -> (String, f64) {
 
 /// The line that `go test` prints for a failed or skipped benchmark; readers of figures ignore it.
 fn without_figures(name: &str, cell: &CellReport) -> String {
-    let word = match cell.status {
-        CellStatus::Ok => return String::new(),
-        CellStatus::Failed => "FAIL",
-        CellStatus::Unsupported => "SKIP",
-    };
     let cause = cell.cause.as_deref().map(plain::line).unwrap_or_default();
+    let (word, cause) = match cell.status {
+        CellStatus::Ok if cell.is_measured() && !cell.way.proved => {
+            ("FAIL", "its path proof failed".into())
+        }
+        CellStatus::Ok => return String::new(),
+        CellStatus::Failed => ("FAIL", cause),
+        CellStatus::Unsupported => ("SKIP", cause),
+    };
     format!("--- {word}: {name}\n    {cause}\n")
 }
 
@@ -148,6 +154,19 @@ mod tests {
             way_proved: None,
             values: values.iter().copied().collect(),
         }
+    }
+
+    #[test]
+    fn traffic_that_went_another_way_is_a_failure() {
+        let mut report = fixture::run();
+        let bridge = fixture::cell("bridge", Peer::Local, LoadKind::TcpRr)
+            .with(|cell| cell.way.proved = false)
+            .build();
+        let seen = [sample(&bridge, 0, &[("transactions_per_s", 13_000.0)])];
+        report.cells = vec![bridge];
+        let text = render(&report, &seen);
+        let failure = "--- FAIL: BenchmarkHopyard/path=bridge/load=tcp_rr/peer=local\n    its path proof failed\n";
+        assert!(text.ends_with(failure), "{text}");
     }
 
     #[test]

@@ -19,9 +19,10 @@ pub(super) static EXPORT: Export = Export {
     published: None,
 };
 
-/// By cell and measure. Cells without estimates are left out.
+/// By cell and measure. Cells without estimates are left out, and those whose traffic went another way.
 fn render(report: &RunReport) -> String {
-    let cells = report.cells.iter().map(|cell| {
+    let proved = report.cells.iter().filter(|cell| cell.way.proved);
+    let cells = proved.map(|cell| {
         let measures = cell.estimates.iter();
         let measures =
             measures.filter_map(|(name, estimate)| Some((slug(name), metric(estimate)?)));
@@ -105,6 +106,18 @@ mod tests {
         }
         "#);
         report.cells.clear();
+        assert_eq!(render(&report), "{}\n");
+    }
+
+    #[test]
+    fn traffic_that_went_another_way_is_no_measure() {
+        let mut report = fixture::run();
+        report.cells = vec![
+            fixture::cell("bridge", Peer::Far, LoadKind::UdpRr)
+                .estimate("transactions_per_s", 13_000.5, 0.02)
+                .with(|cell| cell.way.proved = false)
+                .build(),
+        ];
         assert_eq!(render(&report), "{}\n");
     }
 

@@ -52,6 +52,9 @@ impl Evidence<'_> {
                 "the openvswitch kernel module is missing, and its userspace datapath does not count"
                     .to_owned(),
             ),
+            _ if cell.is_measured() && !cell.way.proved => {
+                Err("its path proof failed: the traffic went another way".to_owned())
+            }
             _ if cell.is_measured() => Ok(cell),
             CellStatus::Unsupported => Err(format!("not on this machine: {}", cause())),
             CellStatus::Failed | CellStatus::Ok => Err(format!("it failed: {}", cause())),

@@ -1,6 +1,7 @@
 //! A printed figure, and whether the measured one agrees with it.
 
 use crate::document::{Cell, Part, Tone};
+use crate::model::FOR_A_VERDICT;
 use crate::number::{rough, significant};
 use crate::stats::Estimate;
 
@@ -169,7 +170,7 @@ impl Print {
 /// Whether the whole interval is within the margin of a figure, or entirely beyond the figure.
 fn equal(here: &Estimate, (low, high): (f64, f64), rules: Rules) -> Says {
     let most = 1.0 + rules.margin;
-    if !rules.decides || here.n < 2 {
+    if !rules.decides || here.n < FOR_A_VERDICT as usize {
         Says::Nothing
     } else if here.high <= low * most && here.low >= high / most {
         Says::Same
@@ -182,7 +183,7 @@ fn equal(here: &Estimate, (low, high): (f64, f64), rules: Rules) -> Says {
 
 /// The same for a printed range.
 fn within(here: &Estimate, (low, high): (f64, f64), rules: Rules) -> Says {
-    if !rules.decides || here.n < 2 {
+    if !rules.decides || here.n < FOR_A_VERDICT as usize {
         Says::Nothing
     } else if here.low >= low && here.high <= high {
         Says::Same

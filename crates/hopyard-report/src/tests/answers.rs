@@ -149,6 +149,15 @@ fn the_one_that_is_best_is_held_against_the_base() {
         answer(&report(&[], "veth")),
         "veth is the best choice under tcp_stream: no other path is shown to be better."
     );
+    // One that has figures, and a sample that failed, is no candidate.
+    let mut failed = report(&[], "veth");
+    let cells = &mut failed.cells;
+    let netkit = cells.iter_mut().find(|cell| cell.path == "netkit").unwrap();
+    netkit.status = crate::model::CellStatus::Failed;
+    assert_eq!(
+        answer(&failed),
+        "veth is the best choice under tcp_stream: no other candidate is shown to be better (netkit failed)."
+    );
     assert_eq!(
         answer(&report(&[Feature::Filter], "bridge")),
         "bridge is 8.8 % slower than veth and the only one your filter sees."

@@ -60,20 +60,20 @@ fn functions_of_then_and_of_now() {
                                                                   share
                                    samples                            %
     function                print     here  same?    print         here  same?
-    ────────────────────────────────────────────────────────────────────────────
-    br_handle_frame         1256       64          1.0052   3.39   ±91%  ≠ 3.38×
+    ───────────────────────────────────────────────────────────────────────────
+    br_handle_frame         1256       64          1.0052   3.39   ±91%   3.38×
     br_fdb_update           1000         –  ¹      0.8003             –  ¹
     __br_fdb_get             901         –  ¹      0.7211             –  ¹
     br_handle_frame_finish   380         –  ¹      0.3041             –  ¹
     br_dev_queue_push_xmit   283         –  ¹      0.2265             –  ¹
-    __br_forward             146       10          0.1168   0.530          4.54×
+    __br_forward             146       10          0.1168   0.530         4.54×
     br_forward               121         –  ¹      0.0968             –  ¹
     br_forward_finish         93         –  ¹      0.0744             –  ¹
     br_fdb_cleanup             4         –  ¹      0.0032             –  ¹
     br_hold_timer_expired      1         –  ¹      0.0008             –  ¹
     br_send_config_bpdu        1         –  ¹      0.0008             –  ¹
     br_nf_hook_thresh                   2                   0.106
-    TOTAL                   4186       76          3.3500   4.03  ±552%  ? 1.20×
+    TOTAL                   4186       76          3.3500   4.03  ±552%   1.20×
     ¹ no sample of this run is in it
     Print has the functions of the bridge, or of what replaces it, in percent of all samples of the
       domain; here it is those of the subsystems that connect devices, in percent of the samples of busy
