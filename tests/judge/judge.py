@@ -32,8 +32,13 @@ def gather(check, report, evidence):
         return Gathered(lacks=kind == "missing")
     plan = check.get("plan", report["plan"])
     run, guest = runs.get(plan), guests.get(plan)
-    own = of_run(check, run) if run else Gathered(lacks=True)
+    own = of_run(check, run) if run and not is_emulated(run) else Gathered(lacks=True)
     return with_guest(check, own, run, guest) if guest else own
+
+
+def is_emulated(run):
+    model = run.header["environment"]["cpu_model"]
+    return "QEMU TCG" in model or "QEMU Virtual CPU" in model
 
 
 def with_guest(check, own, run, guest):
@@ -43,8 +48,7 @@ def with_guest(check, own, run, guest):
     if not parts:
         return own
     there = [of_run(part, guest) for part in parts]
-    model = guest.header["environment"]["cpu_model"]
-    if "QEMU TCG" in model or "QEMU Virtual CPU" in model:
+    if is_emulated(guest):
         own.lacks = True
         return own
     if not own.points:
@@ -57,6 +61,7 @@ def with_guest(check, own, run, guest):
         own.unshown |= any(one.unshown for one in there if one.points)
     else:
         own.lacks = True
+    own.figures += sum(one.figures for one in there)
     own.points = own.points + [point for one in there for point in one.points]
     return own
 
@@ -95,7 +100,9 @@ def of_run(check, run, but_paths=False):
     else:
         gathered = of_groups(check, run, premise)
     gathered.confidence = run.header["confidence"]
-    gathered.lacks |= lost_paths(check, run) and not but_paths
+    about = {at for member in members(check, run) for at in member}
+    # What is left of a cell whose windows failed is not all of it. That the run has all cells of its plan is hopyard's to know.
+    gathered.lacks |= bool(about & run.failed) or (lost_paths(check, run) and not but_paths)
     return gathered
 
 
@@ -140,15 +147,16 @@ def placed(check, bounds, gathered, of_all):
     return [(own, place(bounds, point, own, wide)) if own and wide else None for point, own, wide in both]
 
 
-def together(places, most):
+def together(places, most, figures):
     inside, outside, half = places.count("inside"), places.count("outside"), len(places) / 2
-    fails, holds = (outside >= half, inside > half) if most else (outside > 0, inside == len(places))
+    # Half of those that were measured refutes no rule about the most of all.
+    fails, holds = (outside >= max(len(places), figures) / 2, inside > half) if most else (outside > 0, inside == len(places))
     return "untestable" if not places else "fails" if fails else "holds" if holds else "undecided"
 
 
 def decided(check, gathered, shown):
     """The verdict of a part, before what a deed says."""
-    verdict = together([lies for _, lies in shown], is_most(check))
+    verdict = together([lies for _, lies in shown], is_most(check), gathered.figures)
     if gathered.refuted:
         return "fails"
     return "undecided" if gathered.unshown and verdict == "holds" else verdict
@@ -161,7 +169,7 @@ def judge_check(check, gathered, figures, evidence):
     verdict, grade = decided(check, gathered, shown), check.get("grade")
     if grade and shown:
         of_grade = [one[1] for one in placed(check, grade, gathered, figures) if one]
-        grade = together(of_grade, is_most(check))
+        grade = together(of_grade, is_most(check), gathered.figures)
     if check["judge"] == "does":
         seen = evidence[1].get(check["does"], {}).get("Ok")
         verdict = "untestable" if seen is None else "holds" if seen["passed"] else "fails"

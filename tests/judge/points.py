@@ -31,6 +31,7 @@ class Gathered:
     refuted: bool = False  # without any interval
     unshown: bool = False  # it cannot hold
     lacks: bool = False  # something of it cannot be tested
+    figures: int = 0  # how many the rule is about, missing ones too
 
 
 def shared(members):
@@ -105,6 +106,8 @@ def of_group(check, run, group):
         windows = [(value, block in disturbed) for value, block in zip(sides[0], blocks)]
     if check.get("geometric") and windows is None:
         kind, sides = "ratio", [sides[0], [1.0] * len(sides[0])]
+    if kind == "level" and quantity in SHARES:
+        return Point(lambda confidence: not_below_zero(student(sides[0], confidence)), windows)
     return Point(figure(kind, sides), windows)
 
 
@@ -112,12 +115,20 @@ def of_groups(check, run, premise):
     gathered = Gathered()
     for group in groups(check, run):
         cells = {at for member in group for at in member}
+        gathered.figures += 1
         point = of_group(check, run, group) if premise is None or premise(cells) else None
         if point is None:
             gathered.lacks = True
         else:
             gathered.points.append(point)
     return gathered
+
+
+SHARES = {"lost_ratio", "unfinished_ratio"}  # one window may show a little less than none
+
+
+def not_below_zero(interval):
+    return interval and interval._replace(**{end: max(getattr(interval, end), 0) for end in ("value", "low", "high")})
 
 
 def asks_for_none(bounds):

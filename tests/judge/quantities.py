@@ -36,6 +36,11 @@ def per_second(*path):
     return of
 
 
+def misses_per_packet(m, _):
+    misses = dig(m, "client_scheduling", "cache_misses")
+    return None if misses is None else misses / m["received"]["messages"]
+
+
 def dig(found, *path):
     for key in path:
         found = found.get(key) if found else None
@@ -164,6 +169,7 @@ QUANTITIES = {
     "client_context_switches_per_s": (EVERY, switches),
     "client_cpu_ns_per_switch": (EVERY, lambda m, t: per_switch(m, t) if net_cpu(m, t) is not None else None),
     "client_cache_misses_per_s": (EVERY, per_second("client_scheduling", "cache_misses")),
+    "cache_misses_per_packet": (DATAGRAMS, misses_per_packet),
     "queue_changes_per_flow_per_s": (EVERY - {"tcp_crr"}, queue_changes),
     "queues_in_use": (EVERY, queues_in_use),
     "interarrival_sd_ns": (NUMBERED, of_arrivals(lambda a, _: a.get("interarrival_sd_ns"))),

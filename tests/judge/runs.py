@@ -8,7 +8,7 @@ from intervals import location
 from quantities import QUANTITIES, STREAMS, Subsystems, dig, named, unsettled
 
 # What is not a quantity of the run, and so not of its turns.
-OWN = {"busy_ratio", "softirq_ratio", "send_error_ratio", "settling_s"}
+OWN = {"busy_ratio", "softirq_ratio", "send_error_ratio", "cache_misses_per_packet", "settling_s"}
 STEAL = 0.01  # of the CPU time: a window with more is disturbed
 # Axes that only some paths have (Descriptor::OF_PATH).
 OF_PATH = {"containers", "ports", "rules", "chain", "segments", "routed", "guest_cpus", "guest_memory", "attach"}
@@ -66,6 +66,7 @@ class Run:
         self.tolerance = min(widths, default=0.02)
         samples = lines(directory / "samples.jsonl")
         self.samples = self.of_last_attempts(samples)
+        self.failed = self.of_failed_attempts(samples)
         self.last = max((s["block"] for s in samples), default=-1)
         profiles = lines(directory / "profiles.jsonl")
         self.profiles = {(p["block"], p["attempt"], p["cell"]): p for p in profiles}
@@ -74,6 +75,7 @@ class Run:
     def append(self, later):
         """Runs of some of its cells, made later: as further blocks."""
         for more in later:
+            self.failed |= {self.cells.index(more.cells[at]) for at in more.failed}
             first, self.last = 1 + self.last, 1 + self.last + more.last
             for at, by_block in more.samples.items():
                 cell = self.cells.index(more.cells[at])
@@ -81,19 +83,29 @@ class Run:
             for (block, attempt, at), window in more.profiles.items():
                 self.profiles[first + block, attempt, self.cells.index(more.cells[at])] = window
 
+    @classmethod
+    def of_failed_attempts(cls, samples):
+        """Cells of which a window failed in an attempt that counts."""
+        return {s["cell"] for s in cls.that_count(samples) if "measured" not in s["outcome"]}
+
+    @classmethod
+    def of_last_attempts(cls, samples):
+        """Samples that were measured, by cell, then block."""
+        found = {}
+        for s in sorted(cls.that_count(samples), key=lambda s: s["block"]):
+            if "measured" in s["outcome"]:
+                found.setdefault(s["cell"], {})[s["block"]] = s
+        return found
+
     @staticmethod
-    def of_last_attempts(samples):
-        """By cell, then block. Of a block that was repeated the last whole attempt counts, failed cells included."""
+    def that_count(samples):
+        """Of a block that was repeated the last whole attempt counts, failed cells included."""
         sizes = {}
         for s in samples:
             attempts = sizes.setdefault(s["block"], {})
             attempts[s["attempt"]] = attempts.get(s["attempt"], 0) + 1
         counts = {block: max(a, key=lambda attempt: (a[attempt], attempt)) for block, a in sizes.items()}
-        found = {}
-        for s in sorted(samples, key=lambda s: s["block"]):
-            if s["attempt"] == counts[s["block"]] and "measured" in s["outcome"]:
-                found.setdefault(s["cell"], {})[s["block"]] = s
-        return found
+        return [s for s in samples if s["attempt"] == counts[s["block"]]]
 
     def series(self, cell, quantity):
         """Values by block, of the samples that have the quantity."""

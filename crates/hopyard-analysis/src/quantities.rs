@@ -137,6 +137,12 @@ impl Quantity {
         )
     }
 
+    /// Whether it is a share of what was sent, of which one window may show a little less than none.
+    #[must_use]
+    pub fn is_share(&self) -> bool {
+        matches!(self.kind, Kind::Share(_))
+    }
+
     /// Whether it is known in a cell with these samples: a quantile, if nine of ten have it. In a slow cell, the samples that have enough
     /// observations are the faster ones.
     pub(super) fn is_known_in<'a>(
@@ -174,12 +180,7 @@ impl Quantity {
         let values = Samples::new(&values.collect::<Vec<_>>()).ok()?;
         let mean = stats::mean_interval(&values, confidence)?;
         Some(match self.kind {
-            Kind::Share(_) => Estimate {
-                value: mean.value.max(0.0),
-                low: mean.low.max(0.0),
-                high: mean.high.max(0.0),
-                ..mean
-            },
+            Kind::Share(_) => mean.not_below_zero(),
             _ => mean,
         })
     }

@@ -18,7 +18,7 @@ pub(super) fn answer(chosen: Chosen<'_>, evidence: &Evidence) -> QuestionReport 
     let question = chosen.claim;
     let gathered: Vec<(&Check, Gathered)> = question
         .measured()
-        .map(|check| (check, of_check(check, chosen.plan_of(check), evidence)))
+        .map(|check| (check, of_check(chosen, check, evidence)))
         .collect();
     // Places that decide which answer it is: one of many may lie outside by chance, as those of a claim may.
     let deciding = gathered.iter().filter(|(check, _)| check.says.is_some());
@@ -52,8 +52,8 @@ fn answered(figures: &[AnswerFigure]) -> Answered {
 }
 
 /// A figure by itself, or why there is none.
-pub(super) fn figure(check: &Check, plan: &str, evidence: &Evidence) -> AnswerFigure {
-    let gathered = of_check(check, plan, evidence);
+pub(super) fn figure(chosen: Chosen<'_>, check: &Check, evidence: &Evidence) -> AnswerFigure {
+    let gathered = of_check(chosen, check, evidence);
     let places = gathered.points.len();
     of_points(check, gathered, places, evidence)
 }
@@ -92,7 +92,8 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             gathered.what
         ));
     }
-    let (verdict, mut seen) = decide(check.over, &places, (gathered.refuted, gathered.unshown));
+    let beside = (gathered.refuted, gathered.unshown);
+    let (verdict, mut seen) = decide(check.over, &places, gathered.figures, beside);
     if let Judge::Does { does } = &check.judge {
         match evidence.deed(does) {
             Some(Ok(deed)) => seen = Some(deed.seen),

@@ -191,14 +191,13 @@ fn own_cpus() -> u32 {
 /// Why a plan is not run now, though it could be.
 pub(super) fn put_off(one: &Chosen<'_>, plan: &str, quick: bool) -> Option<String> {
     let among = |plans: &[String]| plans.iter().any(|name| name == plan);
-    let id = &one.claim.id;
     if among(&one.report.by_id_only) && (quick || !one.by_id) {
         Some(format!(
-            "plan {plan} is run only where its claims are named: `hopyard claims {id}`"
+            "plan {plan} is run only for claims that are named (`hopyard claims ID`)"
         ))
     } else if among(&one.report.slow) && quick {
         Some(format!(
-            "plan {plan} takes too long for a first look: `hopyard claims {id}` runs it"
+            "plan {plan} takes too long for a first look: `hopyard claims ID` runs it"
         ))
     } else {
         None

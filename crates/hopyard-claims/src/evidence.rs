@@ -120,11 +120,15 @@ pub(super) fn counting(run: &Run, cell: usize) -> Result<Vec<(&Sample, &Measurem
     if let Some(why) = &planned.unsupported {
         return Err(format!("{path}: {why}"));
     }
-    let own: Vec<(&Sample, &Measurement)> = last_attempts(&run.samples)
-        .into_iter()
-        .filter(|sample| sample.cell == cell)
-        .filter_map(|sample| Some((sample, sample.measurement()?)))
+    let mut all = last_attempts(&run.samples);
+    all.retain(|sample| sample.cell == cell);
+    let own: Vec<(&Sample, &Measurement)> = all
+        .iter()
+        .filter_map(|sample| Some((*sample, sample.measurement()?)))
         .collect();
+    if let (true, Some(cause)) = (own.is_empty(), all.iter().find_map(|one| one.failure())) {
+        return Err(format!("{path}: its {} windows failed: {cause}", all.len()));
+    }
     let userspace = |m: &Measurement| {
         let datapath = m.datapath.as_ref();
         datapath.is_some_and(|d| d.kind == DatapathKind::Userspace && d.switch == OPEN_VSWITCH)

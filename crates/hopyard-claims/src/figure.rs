@@ -12,6 +12,8 @@ pub(super) enum Figure {
     RatioOfSums { a: Vec<f64>, b: Vec<f64> },
     /// By itself.
     Level(Vec<f64>),
+    /// By itself, of a share: one window may show a little less than none, and all of them together do not.
+    Share(Vec<f64>),
     /// By itself, of what should not be there: what each window shows, and whether the hypervisor disturbed the window.
     Windows {
         values: Vec<f64>,
@@ -45,6 +47,10 @@ impl Figure {
             Self::Level(values) | Self::Windows { values, .. } => {
                 stats::mean_interval(&Samples::new(values).ok()?, confidence)
             }
+            Self::Share(values) => {
+                let mean = stats::mean_interval(&Samples::new(values).ok()?, confidence)?;
+                Some(mean.not_below_zero())
+            }
             Self::OfSums { sides, of } => {
                 stats::jackknife(sides.first()?.len(), confidence, |out| {
                     let sum = |side: &Vec<f64>| -> f64 {
@@ -67,7 +73,7 @@ impl Figure {
                 "there is nothing to compare it with".to_owned(),
             ),
             Self::AtLeast { of, .. } => return of.unknown(),
-            Self::Level(values) | Self::Windows { values, .. } => {
+            Self::Level(values) | Self::Share(values) | Self::Windows { values, .. } => {
                 (values.len(), "it is no number".to_owned())
             }
             Self::Known(estimate) => (estimate.n, "it is no number".to_owned()),
@@ -148,6 +154,8 @@ pub(super) struct Gathered {
     pub(super) quantity: Option<String>,
     pub(super) confidence: f64,
     pub(super) points: Vec<Point>,
+    /// How many figures the rule is about, as far as that is known: those included that are missing.
+    pub(super) figures: usize,
     /// What could not be tested, and why.
     pub(super) untested: Vec<String>,
     /// It is known to fail before any interval is looked at, and why.
@@ -171,6 +179,7 @@ impl Gathered {
             self.quantity = other.quantity;
             self.confidence = other.confidence;
         }
+        self.figures += other.figures;
         self.refuted = self.refuted.take().or(other.refuted);
         self.unshown = self.unshown.take().or(other.unshown);
         self.points

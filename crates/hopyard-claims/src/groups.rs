@@ -129,6 +129,7 @@ impl<'a> Group<'a> {
                 a: side(0)?,
                 b: vec![1.0; blocks.len()],
             },
+            _ if values.is_share() => Figure::Share(side(0)?),
             _ => Figure::Level(side(0)?),
         };
         let absence = self.absence(values, blocks.len());

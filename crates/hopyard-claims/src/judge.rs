@@ -11,13 +11,20 @@ use super::lacking::few_cpus;
 use super::peak;
 use super::premise::Premise;
 use super::rule::{Check, Judge};
+use super::select::Selection;
 use super::shapes;
 use super::values::Values;
-use crate::model::{Base, Cell};
+use crate::assess::last_attempts;
+use crate::model::{Base, Cell, Sample, distinct};
+use crate::plan;
 use crate::store::Run;
 
-/// The points of a run.
-pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
+/// The points of a run of a plan; `quick`: of those of its cells that a first look is about.
+pub(super) fn of_run(
+    check: &Check,
+    (plan, quick): (&str, Option<&Selection>),
+    run: &Run,
+) -> Gathered {
     let Some((what, selection)) = check.of_cells() else {
         return Gathered::default();
     };
@@ -40,6 +47,19 @@ pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
     let found = pairs(check, &cells);
     if found.is_empty() && gathered.untested.is_empty() {
         gathered.note(format!("the run of plan {plan} has no such cells"));
+    }
+    let whole = whole(check, plan, quick, run);
+    if !matches!(check.judge, Judge::Curve { .. } | Judge::Peak { .. }) {
+        gathered.figures = whole.figures;
+    }
+    if !found.is_empty() && whole.absent > 0 {
+        gathered.note(format!(
+            "{} of the {} figures that the rule is about are not in this run of plan {plan}",
+            whole.absent, whole.figures
+        ));
+    }
+    for why in failures(run, &found) {
+        gathered.note(why);
     }
     let values = Values { run, what };
     let premise = check
@@ -86,6 +106,63 @@ pub(super) fn of_run(check: &Check, plan: &str, run: &Run) -> Gathered {
         }
     }
     gathered
+}
+
+/// What a check is about in the whole of its plan.
+struct Whole {
+    /// Figures, those of paths not counted that the run could not build, which are told by themselves.
+    figures: usize,
+    /// Those among them of which the run does not have all cells.
+    absent: usize,
+}
+
+/// A run may have less than its plan: it was made with flags, or for other claims.
+fn whole(check: &Check, plan: &str, quick: Option<&Selection>, run: &Run) -> Whole {
+    let header = &run.header;
+    let has = |path: &str| header.cells.iter().any(|one| one.cell.path == path);
+    let named = check.named_paths();
+    let is_told = |path: &str| {
+        let left_out = header.left_out.iter().any(|(name, _)| name == path);
+        left_out || named.iter().any(|name| name == path)
+    };
+    let planned = plan::find(plan).ok().and_then(|mut plan| {
+        plan.leave_out(|path| (!has(path) && is_told(path)).then(String::new));
+        let has_parts = !plan.parts.is_empty();
+        has_parts.then(|| plan::expand(&plan).ok())?
+    });
+    // A plan of which nothing is known here is what its run has.
+    let mut planned = planned.map_or_else(Vec::new, |plan| plan.cells);
+    planned.retain(|cell| quick.is_none_or(|quick| quick.allows(cell)));
+    let wanted = pairs(check, &planned);
+    let groups = Group::all(check, &wanted);
+    let is_here = |cell: &Cell| header.cells.iter().any(|one| one.cell == *cell);
+    let absent = groups.iter().filter(|group| !group.cells().all(is_here));
+    Whole {
+        figures: groups.len(),
+        absent: absent.count(),
+    }
+}
+
+/// Cells of which some windows failed: what is left of them is not all that the rule is about.
+fn failures(run: &Run, found: &[(&Cell, Vec<&Cell>)]) -> Vec<String> {
+    let cells = found
+        .iter()
+        .flat_map(|(own, others)| others.iter().chain([own]));
+    let samples = last_attempts(&run.samples);
+    let of_cell = |cell: &Cell| {
+        let at = run.header.cells.iter().position(|one| one.cell == *cell)?;
+        let own: Vec<&Sample> = samples.iter().copied().filter(|s| s.cell == at).collect();
+        let causes: Vec<&String> = own.iter().filter_map(|sample| sample.failure()).collect();
+        // Of one that has nothing at all it is told where its values are asked for.
+        let first = causes.first().filter(|_| causes.len() < own.len())?;
+        Some(format!(
+            "{}: {} of {} windows failed: {first}",
+            cell.path,
+            causes.len(),
+            own.len()
+        ))
+    };
+    distinct(cells.filter_map(|cell| of_cell(cell)))
 }
 
 /// The points of groups of cells.

@@ -1,5 +1,6 @@
 //! Where figures lie to the bounds of a part of a rule, and what several places come to.
 
+use super::Chosen;
 use super::evidence::Evidence;
 use super::figure::{Figure, Gathered, Point};
 use super::gather::gather;
@@ -38,7 +39,7 @@ impl Confidences {
 }
 
 /// The figures of a part.
-pub(super) fn of_check(check: &Check, plan: &str, evidence: &Evidence) -> Gathered {
+pub(super) fn of_check(chosen: Chosen<'_>, check: &Check, evidence: &Evidence) -> Gathered {
     match &check.judge {
         Judge::Bench { bench } => of_bench(bench, evidence),
         Judge::Missing { missing } => Gathered::untested(missing.clone()),
@@ -46,7 +47,7 @@ pub(super) fn of_check(check: &Check, plan: &str, evidence: &Evidence) -> Gather
             what: does.replace('-', " "),
             ..Gathered::default()
         },
-        _ => gather(check, plan, evidence),
+        _ => gather(chosen, check, evidence),
     }
 }
 
@@ -78,8 +79,9 @@ fn of_bench(name: &str, evidence: &Evidence) -> Gathered {
     gathered
 }
 
-/// One verdict of the places of points.
-pub(super) fn combine(over: Over, places: &[BoundPosition]) -> ClaimVerdict {
+/// One verdict of the places of points, of a rule that is about so many figures or more. Half of those that were measured refutes no
+/// rule that is about the most of all.
+pub(super) fn combine(over: Over, places: &[BoundPosition], of_all: usize) -> ClaimVerdict {
     let count = |lies| places.iter().filter(|place| **place == lies).count();
     let (inside, outside, all) = (
         count(BoundPosition::Inside),
@@ -88,7 +90,7 @@ pub(super) fn combine(over: Over, places: &[BoundPosition]) -> ClaimVerdict {
     );
     if all == 0 {
         ClaimVerdict::Untestable
-    } else if outside >= over.outside(all) {
+    } else if outside >= over.outside(all.max(of_all)) {
         ClaimVerdict::Fails
     } else if inside >= over.within(all) {
         ClaimVerdict::Holds
@@ -102,9 +104,10 @@ pub(super) fn combine(over: Over, places: &[BoundPosition]) -> ClaimVerdict {
 pub(super) fn decide(
     over: Over,
     places: &[BoundPosition],
+    of_all: usize,
     (refuted, unshown): (Option<String>, Option<String>),
 ) -> (ClaimVerdict, Option<String>) {
-    match combine(over, places) {
+    match combine(over, places, of_all) {
         _ if refuted.is_some() => (ClaimVerdict::Fails, refuted),
         ClaimVerdict::Holds if unshown.is_some() => (ClaimVerdict::Undecided, unshown),
         verdict => (verdict, None),

@@ -67,6 +67,11 @@ impl Values<'_> {
         Some(series)
     }
 
+    /// Whether it is a share of what was sent, which is not below 0.
+    pub(super) fn is_share(&self) -> bool {
+        matches!(self.what, What::Named(quantity) if quantity.is_share())
+    }
+
     /// Blocks in which a cell was measured.
     pub(super) fn blocks(&self, cell: &Cell) -> BTreeSet<u32> {
         let samples = evidence::counting(self.run, self.place(cell)).unwrap_or_default();

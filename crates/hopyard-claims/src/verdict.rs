@@ -61,7 +61,7 @@ pub(super) fn checks<'a>(chosen: Chosen<'a>, evidence: &Evidence, risk: f64) -> 
         .claim
         .checks
         .iter()
-        .map(|check| (check, of_check(check, chosen.plan_of(check), evidence)))
+        .map(|check| (check, of_check(chosen, check, evidence)))
         .collect();
     let points = gathered.iter().map(|(_, g)| g.points.len()).sum();
     let judged = gathered.into_iter().map(|(check, mut gathered)| {
@@ -126,13 +126,14 @@ fn of_points<'a>(
     }
     let places: Vec<BoundPosition> = points.iter().map(|point| point.lies).collect();
     let beside = (gathered.refuted, gathered.unshown);
-    let (mut verdict, mut seen) = decide(check.over, &places, beside);
+    let of_all = gathered.figures.max(places.len());
+    let (mut verdict, mut seen) = decide(check.over, &places, of_all, beside);
     let grade = check.grade.as_ref().filter(|_| !points.is_empty());
     let grade = grade.map(|grade| GradeReport {
         called: grade.called.clone(),
         at_least: grade.at_least,
         at_most: grade.at_most,
-        verdict: combine(check.over, &grades),
+        verdict: combine(check.over, &grades, of_all),
     });
     if let Judge::Does { does } = &check.judge {
         match evidence.deed(does) {
@@ -167,7 +168,15 @@ fn of_points<'a>(
         grade,
         smallest_effect: deciding
             .filter(|_| verdict == ClaimVerdict::Undecided)
-            .and_then(|at| smallest_effect(&figures[at], bounds, asked.within)),
+            .and_then(|at| {
+                let is_beyond = bounds.margin(points[at].measured.value) < 0.0;
+                let confidence = if is_beyond {
+                    asked.outside
+                } else {
+                    asked.within
+                };
+                smallest_effect(&figures[at], bounds, confidence)
+            }),
         deciding,
         points,
         seen,
@@ -207,7 +216,7 @@ fn smallest_effect(figure: &Figure, bounds: Bounds, confidence: f64) -> Option<f
             let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
             of_values(&ratios)?
         }
-        Figure::Level(values) => of_values(values)?,
+        Figure::Level(values) | Figure::Share(values) => of_values(values)?,
         // Of none there are no shares, of a lower bound no bound is near, and what is not known has no spread.
         Figure::Windows { .. } | Figure::AtLeast { .. } | Figure::Unknown(_) => return None,
         // Not every block has a value of its own: its interval tells.
@@ -263,7 +272,7 @@ fn remarks(
         ));
     }
     for said in &chosen.claim.beside {
-        let figure = answer::figure(&said.0, chosen.plan_of(&said.0), evidence);
+        let figure = answer::figure(chosen, &said.0, evidence);
         remarks.push(format!("Beside it: {}.", answer::in_words(&figure)));
     }
     remarks.extend(chosen.claim.remark.clone());

@@ -22,6 +22,8 @@ pub enum What {
     SoftirqRatio,
     /// Sends that the kernel refused, over sends.
     SendErrorRatio,
+    /// Cache misses of the client's threads, for each packet.
+    CacheMissesPerPacket,
     /// How long jitter took to settle, s.
     SettlingTime,
     /// A quantity of the registry.
@@ -40,6 +42,7 @@ const OWN: &[(&str, What)] = &[
     ("busy_ratio", What::BusyRatio),
     ("softirq_ratio", What::SoftirqRatio),
     ("send_error_ratio", What::SendErrorRatio),
+    ("cache_misses_per_packet", What::CacheMissesPerPacket),
     ("settling_s", What::SettlingTime),
 ];
 const SHARE: &str = "share ";
@@ -117,6 +120,7 @@ impl What {
             Self::BusyRatio => "busy_ratio".to_owned(),
             Self::SoftirqRatio => "softirq_ratio".to_owned(),
             Self::SendErrorRatio => "send_error_ratio".to_owned(),
+            Self::CacheMissesPerPacket => "cache_misses_per_packet".to_owned(),
             Self::SettlingTime => "settling_s".to_owned(),
             Self::Named(quantity) => quantity.name.to_owned(),
             Self::ProfileShare(names) => format!("{} share_ratio", names.join("+")),
@@ -164,6 +168,11 @@ impl What {
             Self::Named(_) | Self::Rate | Self::Cost | Self::Efficiency => {
                 self.registered(load)?.value(m, load, tolerance)
             }
+            Self::CacheMissesPerPacket => {
+                let of = |name: &str| quantity(name).ok()?.value(m, load, tolerance);
+                let packets = of("packets_per_s").filter(|packets| *packets > 0.0)?;
+                Some(of("client_cache_misses_per_s")? / packets)
+            }
             Self::SettlingTime => assess::settling_time_s(m),
             Self::ProfileShare(_) | Self::CostShare(_) => None,
         }
@@ -181,7 +190,7 @@ impl What {
             Self::ProfileShare(_) | Self::CostShare(_) => {
                 "the run took no profiles, or too few samples in them"
             }
-            Self::Named(q) if q.name == "client_cache_misses_per_s" => {
+            Self::CacheMissesPerPacket => {
                 "this machine offers no hardware counter of cache misses (PMU)"
             }
             Self::Named(q) if q.name == "queue_changes_per_flow_per_s" => {

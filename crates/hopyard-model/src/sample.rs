@@ -41,6 +41,15 @@ impl Sample {
             Outcome::Failed { .. } => None,
         }
     }
+
+    /// Why it failed, if it did.
+    #[must_use]
+    pub fn failure(&self) -> Option<&String> {
+        match &self.outcome {
+            Outcome::Measured(_) => None,
+            Outcome::Failed { cause } => Some(cause),
+        }
+    }
 }
 
 /// The result of a sample.

@@ -21,6 +21,17 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The same of what cannot be less than 0: it and its ends are 0 where they were below.
+    #[must_use]
+    pub fn not_below_zero(self) -> Self {
+        Self {
+            value: self.value.max(0.0),
+            low: self.low.max(0.0),
+            high: self.high.max(0.0),
+            ..self
+        }
+    }
+
     /// The only constructor of estimates that leave the crate: `None` for anything not finite. Rounding may put an end
     /// one ulp on the wrong side of the value; that is corrected here.
     pub(super) fn bounded(value: f64, ends: (f64, f64), confidence: f64, n: usize) -> Option<Self> {

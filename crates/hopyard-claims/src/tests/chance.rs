@@ -70,7 +70,7 @@ fn keep_later(run: &mut Run, place: &kept::Place, at: usize, rng: &mut ChaCha8Rn
 }
 
 /// A run has these cells alone, in this order.
-fn keep_cells(run: &mut Run, cells: &[usize]) {
+pub(super) fn keep_cells(run: &mut Run, cells: &[usize]) {
     let new = |old: usize| cells.iter().position(|at| *at == old);
     let planned = cells.iter().map(|at| run.header.cells[*at].clone());
     run.header.cells = planned.collect();

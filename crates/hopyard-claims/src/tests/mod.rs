@@ -8,6 +8,7 @@ mod every;
 mod files;
 mod further;
 mod means;
+mod missing;
 mod oracle;
 mod peaks;
 mod premises;

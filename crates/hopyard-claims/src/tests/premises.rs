@@ -1,10 +1,10 @@
 //! What has to be so for a rule to be tested, what can show a rule and not refute it, and figures beyond two bounds.
 
 use super::*;
-use crate::assess::testing::curves::{Shown, published, senders};
+use crate::model::Containers;
 
 /// A claim of the reports judged by a run.
-fn of_run(id: &str, run: Run) -> crate::model::ClaimReport {
+pub(super) fn of_run(id: &str, run: Run) -> crate::model::ClaimReport {
     let evidence = Evidence {
         runs: vec![run],
         ..Evidence::default()
@@ -15,48 +15,39 @@ fn of_run(id: &str, run: Run) -> crate::model::ClaimReport {
     )
 }
 
-/// A claim of the reports judged by a run, its plan's name being that of the claim.
-fn of_report(id: &str, mut run: Run, plan: &str) -> crate::model::ClaimReport {
-    run.header.plan = plan.to_owned();
-    for planned in &mut run.header.cells {
-        if planned.cell.load == LoadKind::UdpFlood {
-            planned.cell.axes.message_size_bytes = Some(1024);
-        }
-    }
-    of_run(id, run)
-}
-
 /// PL4 and PL5: a core that one native sender fills says nothing of the number that fills it, and has nothing to leap.
 #[test]
 fn a_core_that_one_sender_fills_tells_nothing() {
-    let plan = "planetlab-containers-2007";
+    // How busy the senders' core is with so many of them.
+    let of = |busy: &dyn Fn(bool, u32) -> f64| {
+        showing("planetlab-containers-2007", |cell| {
+            let is_own = cell.axes.containers == Some(Containers::Own);
+            vec![("client_cpu_busy_ratio", busy(is_own, cell.axes.flows))]
+        })
+    };
     for id in ["PL4", "PL5"] {
-        let whole = of_report(id, senders(published), plan);
+        let published = |own: bool, n: u32| if own || n > 18 { 1.0 } else { 0.45 };
+        let whole = of_run(id, of(&published));
         assert_eq!(whole.verdict, ClaimVerdict::Holds, "{whole:#?}");
-        let full = |own, n| Shown {
-            busy: 1.0,
-            ..published(own, n)
-        };
-        let claim = of_report(id, senders(full), plan);
+        let claim = of_run(id, of(&|_, _| 1.0));
         assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{claim:#?}");
         let words = ["one native sender", "the senders' CPU is "];
         for words in words {
             assert!(claim.sentence.contains(words), "{}", claim.sentence);
         }
         // Some of the core is left, but nobody knows how much.
-        let across = |own, n: f64| Shown {
-            busy: if n > 1.0 { 1.0 } else { 0.98 },
-            ..published(own, n)
-        };
-        let mut run = senders(across);
+        let mut run = of(&|_, n| if n > 1 { 1.0 } else { 0.98 });
         run.samples.retain(|sample| sample.block < 7);
-        let claim = of_report(id, run, plan);
+        let claim = of_run(id, run);
         assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{claim:#?}");
     }
 }
 
 /// A run of a plan of the reports whose cells show what `of` says of them.
-fn showing(name: &str, of: impl Fn(&crate::model::Cell) -> Vec<(&'static str, f64)>) -> Run {
+pub(super) fn showing(
+    name: &str,
+    of: impl Fn(&crate::model::Cell) -> Vec<(&'static str, f64)>,
+) -> Run {
     let planned = super::oracle::planned(name);
     let mut run = hand_made(&["veth"]);
     run.header.plan = name.to_owned();
@@ -162,13 +153,14 @@ fn a_base_below_saturation_is_none() {
 /// The premise is about cells of its own: others do not stand in for them.
 #[test]
 fn a_premise_that_was_not_measured_is_none() {
-    let mut run = senders(published);
-    run.header
-        .cells
-        .retain(|planned| planned.cell.axes.flows > 1);
-    let left = run.header.cells.len();
-    run.samples.retain(|sample| sample.cell < left);
-    let claim = of_report("PL5", run, "planetlab-containers-2007");
+    let mut run = showing("planetlab-containers-2007", |_| {
+        vec![("client_cpu_busy_ratio", 1.0)]
+    });
+    let cells = &run.header.cells;
+    let several = (0..cells.len()).filter(|at| cells[*at].cell.axes.flows > 1);
+    let several: Vec<usize> = several.collect();
+    super::chance::keep_cells(&mut run, &several);
+    let claim = of_run("PL5", run);
     assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{claim:#?}");
     assert!(claim.sentence.contains("that was not measured"));
 }
@@ -291,7 +283,7 @@ fn a_pace_does_not_make_paths_alike() {
                 );
             }
         }
-        of_report("ND13", run, &planned.plan.name)
+        of_run("ND13", run)
     };
     let [paced, unpaced] = ["netback-direct-2006", "netback-direct-2006-unpaced"];
     assert_eq!(judged(paced, 1.0).verdict, ClaimVerdict::Untestable);

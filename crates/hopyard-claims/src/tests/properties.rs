@@ -46,15 +46,15 @@ proptest! {
         places in prop::collection::vec(prop::sample::select(vec![BoundPosition::Inside, BoundPosition::Outside, BoundPosition::Across]), 1..12),
         more in prop::sample::select(vec![BoundPosition::Inside, BoundPosition::Outside, BoundPosition::Across]),
     ) {
-        let before = combine(Over::Every, &places);
+        let before = combine(Over::Every, &places, places.len());
         let mut after = places.clone();
         after.push(more);
-        let after = combine(Over::Every, &after);
+        let after = combine(Over::Every, &after, after.len());
         prop_assert!(!(before == ClaimVerdict::Fails && after != ClaimVerdict::Fails));
         prop_assert!(!(before == ClaimVerdict::Undecided && after == ClaimVerdict::Holds));
         // Most of them: never both.
         let inside = places.iter().filter(|p| **p == BoundPosition::Inside).count();
-        prop_assert_eq!(combine(Over::Most, &places) == ClaimVerdict::Holds, 2 * inside > places.len());
+        prop_assert_eq!(combine(Over::Most, &places, places.len()) == ClaimVerdict::Holds, 2 * inside > places.len());
     }
 
     /// Over generated blocks: a true ratio well within the rule is never said to fail, one well outside never to hold.

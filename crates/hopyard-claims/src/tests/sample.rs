@@ -54,7 +54,8 @@ pub(super) fn sample(values: &BTreeMap<&str, f64>) -> Measurement {
         voluntary_switches: Some(0),
         involuntary_switches: turns.or(counted("client_context_switches_per_s")),
         migrations: None,
-        cache_misses: counted("client_cache_misses_per_s"),
+        cache_misses: has("cache_misses_per_packet")
+            .map(|misses| count(misses * m.received.messages as f64)),
     };
     m.arrivals = Some(arrivals(values, m.window_ns as f64));
     m

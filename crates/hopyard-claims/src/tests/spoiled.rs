@@ -165,9 +165,15 @@ fn repeat_a_block(run: &mut Run, rng: &mut ChaCha8Rng) {
     }
 }
 
+/// Some samples of a path, in half of the runs: a claim about a cell of which one failed cannot hold.
 fn fail_some(run: &mut Run, rng: &mut ChaCha8Rng) {
+    if chance(rng, 0.5) {
+        return;
+    }
+    let path = any_path(run, rng);
+    let cells = &run.header.cells;
     for sample in &mut run.samples {
-        if chance(rng, 0.01) {
+        if cells[sample.cell].cell.path == path && chance(rng, 0.02) {
             sample.outcome = Outcome::Failed {
                 cause: "it failed".to_owned(),
             };
