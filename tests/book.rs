@@ -160,6 +160,45 @@ fn every_link_of_the_book_and_the_readme_leads_somewhere() {
     assert_eq!(pages.problems(), [""; 0]);
 }
 
+/// What somebody pastes into a shell: after the arguments of a command an explanation is a comment.
+fn is_pasted_with_its_explanation(line: &str) -> bool {
+    let is_command = ["hopyard ", "make ", "git "]
+        .iter()
+        .any(|name| line.starts_with(name));
+    let is_output = line.starts_with("hopyard: ");
+    let mut columns = line
+        .trim_end()
+        .split("   ")
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    let second = columns.nth(1);
+    is_command && !is_output && second.is_some_and(|text| !text.starts_with(['#', '-']))
+}
+
+#[test]
+fn explanations_beside_commands_are_comments() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pages = Pages::of(&root);
+    let mut wrong = Vec::new();
+    for page in &pages.names {
+        let text = pages.text(page);
+        let prose: Vec<usize> = prose(&text).map(|(number, _)| number).collect();
+        let fenced = text
+            .lines()
+            .enumerate()
+            .filter(|(at, _)| !prose.contains(&(at + 1)));
+        let pasted = fenced.filter(|(_, line)| is_pasted_with_its_explanation(line));
+        wrong.extend(pasted.map(|(at, line)| format!("{}:{}: {line}", page.display(), at + 1)));
+    }
+    assert_eq!(wrong, [""; 0]);
+    assert!(is_pasted_with_its_explanation(
+        "hopyard run    measures all"
+    ));
+    assert!(!is_pasted_with_its_explanation(
+        "hopyard run    # measures all"
+    ));
+}
+
 #[test]
 fn the_page_of_paths_has_a_row_for_each() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

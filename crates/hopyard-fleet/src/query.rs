@@ -55,7 +55,7 @@ impl DuckDb {
         }
         Err(Error::Wrong(
             "DuckDB reads the samples of a fleet, and neither its program `duckdb` is in PATH nor has `python3` its module: \
-             install one of them (pip install duckdb), or name it with --duckdb; `hopyard fleet show` needs neither"
+             install one of them (`python3 -m venv v && v/bin/pip install duckdb`, then `--duckdb v/bin/python`); `hopyard fleet show` needs neither"
                 .to_owned(),
         ))
     }

@@ -21,20 +21,20 @@ use values::{axis_values, base, command, on_or_off};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  hopyard run                                  the default plan `paths`
-  hopyard run my-plan.toml --seed 7            your own plan, with the random order of another run
+  hopyard run                                  # the default plan `paths`
+  hopyard run my-plan.toml --seed 7            # your own plan, with the random order of another run
   hopyard run --paths veth,bridge,bridge-nf --loads tcp_stream,udp_stream --set message_size=64,1400
   hopyard run --paths native,macvlan --peer far --set rate=100mbit --window 2s --blocks 8
-  hopyard run --paths veth,bridge --loads udp_paced --search ndr    the rate that each carries without loss
-  hopyard run --ruleset none,/etc/nftables.conf --base ruleset=none    what your packet filter costs, and what it sees
-  hopyard run --blocks 2                       a quick look: figures without verdicts
+  hopyard run --paths veth,bridge --loads udp_paced --search ndr    # the rate that each carries without loss
+  hopyard run --ruleset none,/etc/nftables.conf --base ruleset=none    # what your packet filter costs, and what it sees
+  hopyard run --blocks 2                       # a quick look: figures without verdicts
   hopyard run --resume hopyard-runs/20260301-101500-paths --time-limit 10m
-  hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    what each part of the kernel costs
-  hopyard run --kernel arch/x86/boot/bzImage   inside a guest with a kernel of your own (docs/guests.md)
+  hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    # what each part of the kernel costs
+  hopyard run --kernel arch/x86/boot/bzImage   # inside a guest with a kernel of your own (docs/guests.md)
   hopyard run --paths veth --a 'sysctl -qw net.core.busy_poll=0' --b 'sysctl -qw net.core.busy_poll=50' \
               --restore 'sysctl -qw net.core.busy_poll=0'    two settings of this host (docs/ab.md)
-  hopyard run --paths veth,direct --base veth --loads tcp_rr --fail-on 3%    a gate: status 1 where a path is slower
-  hopyard run --paths as-is --client env --server 'ssh host2'    between endpoints as they are (docs/endpoints.md)
+  hopyard run --paths veth,direct --base veth --loads tcp_rr --fail-on 3%    # a gate: status 1 where a path is slower
+  hopyard run --paths as-is --client env --server 'ssh host2'    # between endpoints as they are (docs/endpoints.md)
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
 
 `hopyard list paths|loads|axes|plans` prints all names. Several values of an axis are a sweep.

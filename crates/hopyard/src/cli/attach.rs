@@ -15,8 +15,9 @@ use crate::signals;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hopyard attach                                                  bridge, macvlan, ptp and hopyard, where installed
-  hopyard attach --conflist /etc/cni/net.d/guests.conflist --conflist other.conflist --ports 1,100 --beside 1,16
+  hopyard attach                                                  # bridge, macvlan, ptp and hopyard, where installed
+  sed s/eth0/up0/ /etc/cni/net.d/guests.conflist > mine.conflist
+  hopyard attach --conflist mine.conflist --conflist other.conflist --ports 1,100 --beside 1,16
   hopyard attach --json > attach.json && hopyard attach --from attach.json
 
 The plugins are called in namespaces of their own, on a host that has one device, `up0`; `\"master\"` in a

@@ -18,11 +18,11 @@ use crate::guest;
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  hopyard run                                       what every path here costs, in two minutes
-  hopyard run --paths veth,bridge --loads tcp_rr    two paths, one load
-  hopyard run --peer far --set rate=1gbit           over a wire of 1 Gbit/s
-  hopyard doctor                                    what this host can build, and what would distort figures
-  hopyard doctor --offloads bridge                  which offload matters on a path
+  hopyard run                                       # what every path here costs, in two minutes
+  hopyard run --paths veth,bridge --loads tcp_rr    # two paths, one load
+  hopyard run --peer far --set rate=1gbit           # over a wire of 1 Gbit/s
+  hopyard doctor                                    # what this host can build, and what would distort figures
+  hopyard doctor --offloads bridge                  # which offload matters on a path
   hopyard lab up bridge && hopyard lab exec bridge a -- ip -brief address
 
 Exit status: 0 fine, 1 a cell or check failed, 2 wrong usage or a request this host cannot meet,

@@ -15,14 +15,14 @@ use crate::units;
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  for side in before after after before before after; do      three runs of each, in turn
+  for side in before after after before before after; do      # three runs of each, in turn
       ./switch-to $side && hopyard run --paths veth,bridge --loads tcp_rr --out $side/$((i += 1))
   done
-  hopyard diff before after                        all runs in two directories, cell by cell
-  hopyard diff old1,old2,old3 new1,new2,new3       the same, run by run
-  hopyard diff before after --relative             ratios to the base of each run: drift of the machine cancels
-  hopyard diff before after --fail-on 3%           a gate: exit status 1 where a cell is shown to be worse by more
-  hopyard diff old new --repeats same              one run of each; `same` has runs of one thing, for the scatter
+  hopyard diff before after                        # all runs in two directories, cell by cell
+  hopyard diff old1,old2,old3 new1,new2,new3       # the same, run by run
+  hopyard diff before after --relative             # ratios to the base of each run: drift of the machine cancels
+  hopyard diff before after --fail-on 3%           # a gate: exit status 1 where a cell is shown to be worse by more
+  hopyard diff old new --repeats same              # one run of each; `same` has runs of one thing, for the scatter
   hopyard diff before after --format json | jq '.cells[] | select(.comparisons[].change == \"worse\") | .path'
 
 Two runs of the same thing differ by more than the blocks of either show. Verdicts therefore need repeated runs:

@@ -237,7 +237,7 @@ fn text(diagnosis: &Diagnosis) -> String {
     text += "\nWhat would distort figures\n";
     for finding in &diagnosis.findings {
         text += &format!(
-            "  {}\n    effect: {}\n    mend:   {}\n",
+            "  {}\n    effect: {}\n    fix:    {}\n",
             finding.what, finding.effect, finding.mend
         );
     }

@@ -22,13 +22,13 @@ use crate::signals;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hopyard fleet plan endpoints.toml                    the rounds, and how long all of it takes
-  hopyard fleet run endpoints.toml -o rack3            all pairs, each machine in one at a time
-  hopyard fleet run endpoints.toml -o rack3 --resume   what is missing or failed
-  hopyard fleet run --slurm -o night --pairs ring      the nodes of the allocation around us
+  hopyard fleet plan endpoints.toml                    # the rounds, and how long all of it takes
+  hopyard fleet run endpoints.toml -o rack3            # all pairs, each machine in one at a time
+  hopyard fleet run endpoints.toml -o rack3 --resume   # what is missing or failed
+  hopyard fleet run --slurm -o night --pairs ring      # the nodes of the allocation around us
   hopyard fleet manifest night --image debian:13 --pods 8 | kubectl apply -f -
   hopyard fleet run --pods 'kubectl get pods -l job-name=night -o json' -o night
-  hopyard fleet show rack3                             worst machines, worst pairs, what failed
+  hopyard fleet show rack3                             # worst machines, worst pairs, what failed
 
 ENDPOINTS is a TOML file of [[endpoint]] with name, connect and, if wanted, address and rack; or lines of
 `NAME PREFIX`, as in `n1 ssh n1` (docs/fleet.md). PREFIX is a command that runs the rest of its arguments there.

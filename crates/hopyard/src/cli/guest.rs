@@ -33,8 +33,8 @@ pub(super) struct GuestArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  hopyard kernel fetch                          the newest kernel for virtual machines
-  hopyard run $(hopyard kernel fetch 6.1)       every path on Linux 6.1
+  hopyard kernel fetch                          # the newest kernel for virtual machines
+  hopyard run $(hopyard kernel fetch 6.1)       # every path on Linux 6.1
   hopyard kernel fetch backports --into kernels
   hopyard kernel fetch linux-image-6.12-cloud-amd64
 

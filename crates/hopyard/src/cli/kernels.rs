@@ -16,8 +16,8 @@ use crate::{lab, report, signals};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  hopyard kernels 6.1 backports                              every path on two kernels of Debian's
-  hopyard kernels host 6.1 veth netkit flowtable             three paths, on this host's own kernel too
+  hopyard kernels 6.1 backports                              # every path on two kernels of Debian's
+  hopyard kernels host 6.1 veth netkit flowtable             # three paths, on this host's own kernel too
   hopyard kernels old/bzImage new/bzImage bridge -- --loads tcp_stream --window 1s --blocks 8
 
 KERNEL is `host`, a series or package of Debian's (fetched once), or a kernel that can be booted. Path `veth` is

@@ -14,8 +14,8 @@ use crate::{lab, run, signals};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hopyard doctor                                          what this host can build, what would distort figures
-  hopyard doctor --offloads bridge                        which of tso, gso, gro, lro and checksums matters
+  hopyard doctor                                          # what this host can build, what would distort figures
+  hopyard doctor --offloads bridge                        # which of tso, gso, gro, lro and checksums matters
   hopyard doctor --offloads bridge --peer far --loads tcp_stream,udp_stream
   hopyard doctor --offloads veth --json | jq '.offloads.findings[] | {flag, sentence}'")]
 pub(super) struct DoctorArgs {

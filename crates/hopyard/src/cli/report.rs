@@ -18,14 +18,14 @@ use crate::store;
 #[command(after_help = "\
 Examples:
   hopyard report hopyard-runs/20260301-101500-paths
-  hopyard report RUN --format html -o report.html    a page with pictures, in one file
+  hopyard report RUN --format html -o report.html    # a page with pictures, in one file
   hopyard report RUN --format markdown -o result.md
   hopyard report RUN --format netperf
-  hopyard report RUN --need filter,vlan         recommend a path that offers these
-  hopyard report RUN --flame flames             a run with --profile: an SVG for each cell
-  hopyard report RUN --functions=bridge,bpf     a run with --profile: a table of functions for each cell
-  hopyard report FLEET --format html -o fleet.html      a fleet: heat map of pairs, worst machines, distribution
-  hopyard report RUN --published                what the plan's report of 2006 to 2014 printed, filled with this run")]
+  hopyard report RUN --need filter,vlan         # recommend a path that offers these
+  hopyard report RUN --flame flames             # a run with --profile: an SVG for each cell
+  hopyard report RUN --functions=bridge,bpf     # a run with --profile: a table of functions for each cell
+  hopyard report FLEET --format html -o fleet.html      # a fleet: heat map of pairs, worst machines, distribution
+  hopyard report RUN --published                # what the plan's report of 2006 to 2014 printed, filled with this run")]
 pub(super) struct ReportArgs {
     /// The run's directory, or a fleet's
     pub(super) run: PathBuf,

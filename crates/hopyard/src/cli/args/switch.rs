@@ -6,16 +6,16 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 #[command(after_help = "\
 Examples:
   hopyard switch create guests --uplink eth0
-  hopyard switch port add guests veth-web                       the guest's MAC is read from the other end
+  hopyard switch port add guests veth-web                       # the guest's MAC is read from the other end
   hopyard switch port add guests tap3 --mac 02:00:00:00:00:03 --ip 192.0.2.3 --vlan 7 --isolated
   hopyard switch port set guests veth-web --isolated
   hopyard switch port set guests veth-web --rate-in 100mbit --rate-out 20mbit
   hopyard switch show guests
   hopyard switch stats guests --watch
-  hopyard switch trace veth-web --timeout 60s                   which frames are dropped, and why
+  hopyard switch trace veth-web --timeout 60s                   # which frames are dropped, and why
   hopyard switch metrics -o /var/lib/node_exporter/hopyard.prom
-  hopyard switch uplink guests eth0                             after eth0 was made again
-  hopyard switch apply /etc/hopyard/switch/guests.toml --dry-run  what a file would change
+  hopyard switch uplink guests eth0                             # after eth0 was made again
+  hopyard switch apply /etc/hopyard/switch/guests.toml --dry-run  # what a file would change
   hopyard switch delete guests
 
 The uplink stays up and keeps its addresses and routes. Frames between ports, and between ports and

@@ -34,16 +34,16 @@ const ALL: Duration = Duration::from_secs(55 * 60);
     subcommand_precedence_over_arg = true,
     after_help = "\
 Examples:
-  hopyard claims --quick                           a first look at every claim that can be tested here, in 10 minutes
-  hopyard claims list                              all claims
-  hopyard claims show NS1                          one claim: its rule, what was published, what it needs
-  hopyard claims NM1 NM2                           two of them, thoroughly
-  hopyard claims namespace-switching-2014          all of one report
-  hopyard claims --from hopyard-runs/…             judge a run that was measured before
+  hopyard claims --quick                           # a first look at every claim that can be tested here, in 10 minutes
+  hopyard claims list                              # all claims
+  hopyard claims show NS1                          # one claim: its rule, what was published, what it needs
+  hopyard claims NM1 NM2                           # two of them, thoroughly
+  hopyard claims namespace-switching-2014          # all of one report
+  hopyard claims --from hopyard-runs/…             # judge a run that was measured before
   hopyard claims --questions --from hopyard-runs/… what it says to the questions that the reports left open
-  hopyard claims --resume hopyard-runs/…-claims    continue claims that were interrupted
-  hopyard claims NS3 NS7 MQ12 --guest auto         what this kernel lacks, in a guest of another
-  hopyard claims NS3 $(hopyard kernel fetch 6.1)   all of it on another kernel, in a guest
+  hopyard claims --resume hopyard-runs/…-claims    # continue claims that were interrupted
+  hopyard claims NS3 NS7 MQ12 --guest auto         # what this kernel lacks, in a guest of another
+  hopyard claims NS3 $(hopyard kernel fetch 6.1)   # all of it on another kernel, in a guest
 
 A verdict is no error: the exit status is 0 when claims were judged. docs/claims.md has more."
 )]

@@ -11,7 +11,7 @@ use super::ports::Ports;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  hopyard tapswitch run guests --tap tap0 --tap tap1              until Ctrl-C or SIGTERM
+  hopyard tapswitch run guests --tap tap0 --tap tap1              # until Ctrl-C or SIGTERM
   hopyard tapswitch run pods --tap eth0@web --tap eth0@db --tap uplink0 --queues auto
   hopyard tapswitch run vms --tap tap0 --mac 02:00:00:00:00:01 --isolated --tap tap1 --isolated --tap uplink0
   hopyard tapswitch show
