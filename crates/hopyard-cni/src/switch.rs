@@ -162,6 +162,8 @@ fn make(conf: &Conf) -> hopyard_switch::Result<Switch> {
     let new = NewSwitch {
         name,
         uplink: conf.master.as_deref(),
+        // The addresses of ports are known: else each question of a container, and each one from the wire, would be copied to all.
+        answers: true,
         ..NewSwitch::default()
     };
     match Switch::create(&new) {

@@ -112,6 +112,13 @@ fn containers_reach_each_other_and_a_network_is_gone_with_its_last_one() {
         }
         assert!(containers[0].reaches(&containers[1].inside, "10.1.0.6"));
         assert_eq!(host.switches(), ["cni-dev-up0"]);
+        // Who has the other's address was answered by the switch, and asked of nobody else.
+        let stats = host.in_hub(|| hopyard_switch::Switch::open("cni-dev-up0").unwrap().stats());
+        let stats = stats.unwrap().unwrap();
+        assert!(
+            stats.iter().any(|party| party.counters.answered > 0),
+            "{stats:?}"
+        );
         host.call("DEL", &confs[0], &containers[0]).works();
         assert_eq!(host.switches(), ["cni-dev-up0"]);
         host.call("DEL", &confs[1], &containers[1]).works();

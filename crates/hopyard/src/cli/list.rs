@@ -19,7 +19,7 @@ struct Row {
 pub(super) fn list(args: &ListArgs) -> Done {
     let (heads, rows) = match args.what {
         Listed::Paths => (
-            &["path", "peers", "hub's filter sees", "what it is"][..],
+            &["path", "peers", "host's filter sees", "what it is"][..],
             paths(),
         ),
         Listed::Loads => (&["load", "counted in", "what it does"][..], loads()),
