@@ -171,7 +171,9 @@ fn is_pasted_with_its_explanation(line: &str) -> bool {
         .split("   ")
         .map(str::trim)
         .filter(|part| !part.is_empty());
-    let second = columns.nth(1);
+    // A name alone is in a table of names.
+    let is_command = is_command && columns.next().is_some_and(|first| first.contains(' '));
+    let second = columns.next();
     is_command && !is_output && second.is_some_and(|text| !text.starts_with(['#', '-']))
 }
 
