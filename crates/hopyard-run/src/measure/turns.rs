@@ -50,15 +50,19 @@ pub fn takes_turns(cell: &Cell) -> bool {
     pauses && is_small && is_plain && is_drained && is_short && on_this_kernel
 }
 
-/// The window of a cell's turns; `None` if it takes none.
+/// The window of a turn of a cell that takes turns.
 #[must_use]
-pub(crate) fn window(cell: &Cell) -> Option<Duration> {
-    takes_turns(cell).then(|| Lengths::of(cell).window)
+pub(crate) fn window(cell: &Cell) -> Duration {
+    Lengths::of(cell).window
 }
 
 /// Fewest and most rounds of a generation. With fewer, there is no choice if some are disturbed; more are seldom worth
 /// their time.
 pub const ROUNDS: std::ops::RangeInclusive<u32> = 4..=64;
+
+/// The most turns of a cell that a generation may want. Each is stored, and those of a sample are one line of a file that has
+/// [`MOST_OF_A_LINE`](crate::bounded::MOST_OF_A_LINE) at most: three times as many, if all are disturbed, of some 570 bytes each.
+pub(crate) const MOST_TURNS: u32 = 2_000;
 
 /// How many rounds of a cell add up to a window of this length.
 #[must_use]

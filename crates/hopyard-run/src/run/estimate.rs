@@ -30,19 +30,20 @@ impl Prepared {
     fn block_with(&self, rounds: impl Fn(&Cell) -> u32) -> Duration {
         let cells = self.groups.iter().flat_map(|group| {
             let cells = group.cells.iter();
-            cells.map(|cell| Participant {
+            let one = |cell: &usize| Participant {
                 cell: &self.header.cells[*cell].cell,
                 turns: group.turns(*cell),
-            })
+            };
+            cells.map(move |cell| (one(cell), group.takes_turns))
         });
         // Cells that take turns share labs.
         let mut labs = HashSet::new();
-        let each = |one: Participant<'_>| {
+        let each = |(one, takes_turns): (Participant<'_>, bool)| {
             let cell = one.cell;
             let rounds = rounds(cell);
             let extra = lab::path(&cell.path).map(|path| path.extra_time);
             let extra = extra.unwrap_or_default();
-            let mut each = if self.header.turn_ns.is_none() || !turns::takes_turns(cell) {
+            let mut each = if !takes_turns {
                 self.sampler.estimate(cell) + extra
             } else if labs.insert(LabKey::of(cell)) {
                 Sampler::generation_estimate(&[one], rounds) + Sampler::around(cell) + extra

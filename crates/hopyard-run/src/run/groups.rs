@@ -1,13 +1,15 @@
 //! Which cells are measured side by side, by turns.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use crate::assess;
 use crate::lab;
-use crate::measure::turns::{MOST_CELLS, takes_turns, turns_of_base};
+use crate::measure::turns::{self, MOST_CELLS, MOST_TURNS, takes_turns, turns_of_base};
 use crate::model::{Cell, Peer, Setting, SwitchedBetween};
 use crate::store::{Header, PlannedCell};
+use crate::units::ns;
 
 /// Cells that are visited together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,18 +32,65 @@ impl Group {
     pub(super) fn turns(&self, cell: usize) -> u32 {
         self.bases.get(&cell).copied().unwrap_or(1)
     }
+
+    /// Whether a cell would have so many turns that a sample could not be stored.
+    fn is_too_long(&self, header: &Header) -> bool {
+        let window = Duration::from_nanos(header.window_ns);
+        let rounds = |cell: &usize| turns::rounds(&header.cells[*cell].cell, window);
+        let rounds = self.cells.iter().map(rounds).max().unwrap_or(0);
+        let each_round = self.bases.values().max().copied().unwrap_or(1);
+        rounds.saturating_mul(each_round) > MOST_TURNS
+    }
+
+    /// Its cells one by one, in windows of their own.
+    fn apart(self, header: &Header) -> impl Iterator<Item = Self> {
+        let cells = self.cells.into_iter();
+        cells.map(|index| Self::alone(index, &header.cells[index].cell))
+    }
+
+    /// A cell that takes no turns.
+    fn alone(index: usize, cell: &Cell) -> Self {
+        Self {
+            cells: vec![index],
+            takes_turns: false,
+            setting: cell.axes.setting,
+            peer: cell.peer,
+            bases: HashMap::new(),
+        }
+    }
 }
 
 /// The groups of a run: cells of one load and peer are compared. Cells that cannot be built are in no group. A cell's
-/// two settings are in one group only if the host is switched between turns.
+/// two settings are in one group only if the host is switched between turns. Cells whose window is too long for turns are apart.
 pub(super) fn of_run(header: &Header) -> Vec<Group> {
+    grouped(header, header.turn_ns.is_some())
+}
+
+fn grouped(header: &Header, with_turns: bool) -> Vec<Group> {
     let settings = header.settings.as_ref();
     let together = settings.is_none_or(|s| s.switched_between == SwitchedBetween::Turns);
-    let mut groups = groups(&header.cells, header.turn_ns.is_some(), together);
-    for group in &mut groups {
+    let mut storable = Vec::new();
+    for mut group in groups(&header.cells, with_turns, together) {
         group.bases = bases(header, &group.cells);
+        if group.takes_turns && group.is_too_long(header) {
+            storable.extend(group.apart(header));
+        } else {
+            storable.push(group);
+        }
     }
-    groups
+    storable
+}
+
+/// Stores how long the turns of a run are, if any of its cells take turns.
+pub(super) fn note_turns(header: &mut Header) {
+    let groups = grouped(header, true);
+    let by_turns = groups.iter().filter(|group| group.takes_turns);
+    let cells = by_turns.flat_map(|group| &group.cells);
+    let windows: BTreeSet<u64> = cells
+        .map(|cell| ns(turns::window(&header.cells[*cell].cell)))
+        .collect();
+    header.turn_ns = windows.last().copied();
+    header.shortest_turn_ns = windows.first().copied().filter(|_| windows.len() > 1);
 }
 
 /// The bases among these cells, with their turns in each round.
@@ -63,13 +112,8 @@ fn groups(cells: &[PlannedCell], with_turns: bool, together: bool) -> Vec<Group>
         let cell = &cells[unit[0]].cell;
         let takes_turns = with_turns && takes_turns(cell) && is_built(cell);
         if !takes_turns {
-            groups.extend(unit.into_iter().map(|index| Group {
-                cells: vec![index],
-                takes_turns,
-                setting: cells[index].cell.axes.setting,
-                peer: cells[index].cell.peer,
-                bases: HashMap::new(),
-            }));
+            let alone = |index: usize| Group::alone(index, &cells[index].cell);
+            groups.extend(unit.into_iter().map(alone));
             continue;
         }
         let same = |other: &usize| {
@@ -190,6 +234,24 @@ mod tests {
             .map(|group| group.cells.len())
             .collect();
         assert_eq!(sizes, [MOST_CELLS, 1]);
+    }
+
+    #[test]
+    fn a_window_of_too_many_turns_is_one_window() {
+        let load = LoadKind::TcpRr;
+        let mut header = crate::assess::testing::run(&["veth"]).header;
+        header.cells = ["veth", "bridge", "netkit", "direct", "vxlan"]
+            .map(|path| planned(path, load))
+            .into();
+        let mut of = |window_s: u64| {
+            header.window_ns = window_s * 1_000_000_000;
+            note_turns(&mut header);
+            (of_run(&header).len(), header.turn_ns)
+        };
+        // Turns of 10 ms: 2,000 are 20 s, and veth, with which four are compared, has two in each round.
+        assert_eq!(of(10), (1, Some(10_000_000)));
+        assert_eq!(of(11), (5, None));
+        assert_eq!(of(120), (5, None));
     }
 
     #[test]

@@ -9,7 +9,6 @@ mod survey;
 mod tried;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ pub use resume::{check_machine, resume};
 
 use crate::assess::{self, SoFar};
 use crate::lab::{self, Endpoints};
-use crate::measure::{self, Sampler, turns};
+use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::stored::left_out_in_words;
 use crate::model::{
@@ -162,13 +161,6 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     }
     let started = jiff::Timestamp::now();
     let environment = meter::environment::capture(&sampler.meter);
-    let by_turns = plan.takes_turns() && sampler.has_turns();
-    let cells_by_turns = cells.iter().filter(|_| by_turns);
-    let turns: BTreeSet<Duration> = cells_by_turns
-        .filter_map(|planned| turns::window(&planned.cell))
-        .collect();
-    let turn_ns = turns.last().copied().map(ns);
-    let shortest_turn_ns = turns.first().copied().map(ns).filter(|_| turns.len() > 1);
     // The last trial: from here on the host must be restored.
     let mut host = plan.settings.clone().map(Host::new);
     let mut header = Header {
@@ -191,8 +183,8 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
         decide: plan.decide,
-        turn_ns,
-        shortest_turn_ns,
+        turn_ns: None,
+        shortest_turn_ns: None,
         published: plan.published.clone(),
         offloads: None,
         settings: None,
@@ -208,11 +200,14 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         why,
     })?;
     check_gate(&header)?;
+    if plan.takes_turns() && sampler.has_turns() {
+        groups::note_turns(&mut header);
+    }
     if signals::interrupted() {
         return Err(measure::Error::Interrupted.into());
     }
     if let (Some(host), Some(commands)) = (&mut host, &plan.settings) {
-        header.settings = Some(pilot(host, commands, turn_ns.is_some())?);
+        header.settings = Some(pilot(host, commands, header.turn_ns.is_some())?);
     }
     Ok(Prepared {
         sampler,
