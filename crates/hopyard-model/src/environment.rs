@@ -95,6 +95,39 @@ impl Environment {
             .map(|((what, here), (_, there))| (what, here, there))
     }
 
+    /// The first fact that differs if this machine was started or set up otherwise, or has another program: what does not make it
+    /// another machine, but changes figures.
+    #[must_use]
+    pub fn is_set_otherwise_in(&self, other: &Self) -> Option<(String, String, String)> {
+        let facts = |env: &Self| {
+            let governor = env.frequency_governor.clone();
+            [
+                ("clock source", Some(env.clock_source.clone())),
+                ("frequency governor", governor),
+            ]
+        };
+        let set = facts(self).into_iter().zip(facts(other));
+        let set = set.map(|((what, here), (_, there))| (what, here, there));
+        let sysctls = self.sysctls.iter();
+        // What is not known of both may belong to a module that is not loaded.
+        let sysctls = sysctls
+            .filter(|(key, _)| *key != Self::GROWS)
+            .filter_map(|(key, here)| {
+                Some((
+                    &**key,
+                    Some(here.clone()),
+                    Some(other.sysctls.get(key)?.clone()),
+                ))
+            });
+        let mut unlike = set.chain(sysctls).filter(|(_, here, there)| here != there);
+        let named = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+        let (what, here, there) = unlike.next()?;
+        Some((what.to_owned(), named(here), named(there)))
+    }
+
+    /// Gets longer with each module that is loaded, also by a lab, and says only what could be used.
+    const GROWS: &str = "net.ipv4.tcp_available_congestion_control";
+
     /// Whether the CPU was emulated (QEMU without KVM). Then no absolute figure means anything.
     #[must_use]
     pub fn is_emulated(&self) -> bool {

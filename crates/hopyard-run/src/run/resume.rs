@@ -22,8 +22,8 @@ pub(super) struct Before {
     pub(super) profiles: Vec<ProfileWindow>,
 }
 
-/// Checks that a run can continue where it ended: the machine and kernel are the same, and every lab can still be
-/// built. A time limit counts from now. Commands of settings are those given now, and must equal those that the run
+/// Checks that a run can continue where it ended: the machine, its kernel, its settings and the program are the same, and every
+/// lab can still be built. A time limit counts from now. Commands of settings are those given now, and must equal those that the run
 /// began with: nothing stored in a directory is ever run.
 ///
 /// # Errors
@@ -52,6 +52,7 @@ pub fn resume(
     sampler.endpoints = endpoints.cloned();
     let here = meter::environment::capture(&sampler.meter);
     same_machine(&header.environment, &here).map_err(&refused)?;
+    same_state(&header, &here).map_err(&refused)?;
     if let Some(why) = missing_now(&header, &sampler)? {
         return Err(refused(why));
     }
@@ -100,6 +101,33 @@ fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
             "it was started on {what} `{then}`, and this is `{now}`: start a new run"
         )),
     }
+}
+
+/// Checks that the program and what this machine is set to are those of a run: what was changed between two blocks would look like a
+/// difference between them. Commands of two settings may have changed the machine, and change it again.
+fn same_state(then: &Header, now: &Environment) -> Result<(), String> {
+    let env = &then.environment;
+    let revision = |env: &Environment| {
+        let revision = env.hopyard_revision.as_deref();
+        revision.unwrap_or("unknown").to_owned()
+    };
+    let (built_then, built_now) = (revision(env), revision(now));
+    if built_then != built_now {
+        return Err(format!(
+            "it was started by hopyard of revision `{built_then}`, and this is `{built_now}`: continue it with that program, or start a \
+             new run"
+        ));
+    }
+    let set = if then.settings.is_none() {
+        env.is_set_otherwise_in(now)
+    } else {
+        None
+    };
+    set.map_or(Ok(()), |(what, then, now)| {
+        Err(format!(
+            "it was started with {what} `{then}`, and that is `{now}` now: set it back, or start a new run"
+        ))
+    })
 }
 
 /// Checks that the given commands are those that the run began with.
@@ -192,5 +220,43 @@ pub(super) fn place(header: &Header, samples: &[Sample]) -> (u32, u32) {
         (last + 1, 0)
     } else {
         (last, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assess::testing::run;
+
+    #[test]
+    fn a_run_goes_on_only_as_it_was_begun() {
+        let header = run(&["veth"]).header;
+        let of = |change: fn(&mut Environment)| {
+            let mut now = header.environment.clone();
+            change(&mut now);
+            same_state(&header, &now).err().unwrap_or_default()
+        };
+        assert_eq!(of(|_| ()), "");
+        const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
+        assert_eq!(
+            of(|now| _ = now.sysctls.insert(CONGESTION.to_owned(), "bbr".to_owned())),
+            "it was started with net.ipv4.tcp_congestion_control `cubic`, and that is `bbr` now: set it back, or start a new run"
+        );
+        let governor = of(|now| now.frequency_governor = Some("powersave".to_owned()));
+        assert!(
+            governor.contains("frequency governor `none`, and that is `powersave` now"),
+            "{governor}"
+        );
+        let clock = of(|now| now.clock_source = "hpet".to_owned());
+        assert!(
+            clock.contains("clock source `tsc`, and that is `hpet` now"),
+            "{clock}"
+        );
+        let program = of(|now| now.hopyard_revision = Some("abc-dirty".to_owned()));
+        assert!(
+            program.contains("revision `unknown`, and this is `abc-dirty`"),
+            "{program}"
+        );
+        assert_eq!(of(|now| now.sysctls.clear()), "");
     }
 }
