@@ -187,7 +187,7 @@ class Run:
         one, other = (by_round(self.samples[cell][block]["outcome"]["measured"]) for cell in (own, base))
         rounds = [(one[number], other[number]) for number in sorted(one) if number in other]
         quiet = [sides for sides in rounds if all(any(map(is_quiet, turns)) for turns in sides)]
-        rounds = quiet if len(quiet) >= max(2, len(rounds) // 8) else rounds
+        rounds = quiet if len(quiet) >= 2 and 8 * len(quiet) >= len(rounds) else rounds
         known = []
         for sides in rounds:
             logs = [[self.log(load, turn, quantity) for turn in undisturbed(turns)] for turns in sides]

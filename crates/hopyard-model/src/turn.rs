@@ -117,7 +117,7 @@ pub fn has_quiet_turns(turns: &[Turn]) -> bool {
 }
 
 fn are_enough(quiet: usize, all: usize) -> bool {
-    quiet >= ENOUGH.max(all / 8)
+    quiet >= ENOUGH && 8 * quiet >= all
 }
 
 #[cfg(test)]
@@ -151,5 +151,8 @@ mod tests {
         assert_eq!(of("AbCdE"), ['A', 'C', 'E']);
         assert_eq!(of("Abcde"), ['A', 'b', 'c', 'd', 'e']);
         assert_eq!(of(""), [] as [char; 0]);
+        // An eighth of 60 is 7.5.
+        let some_quiet = |quiet: usize| of(&("A".repeat(quiet) + &"b".repeat(60 - quiet))).len();
+        assert_eq!([some_quiet(7), some_quiet(8)], [60, 8]);
     }
 }
