@@ -18,23 +18,26 @@ const LOOKS: u32 = 4;
 const MOST_DUST: Duration = Duration::from_secs(10);
 /// The namespaces of this many containers are gone before the next lab's warm-up is over. After more, the next lab
 /// waits.
-const FEW: usize = 8;
+const FEW: u32 = 8;
 
-/// Runs `use_lab` in a cell's own lab. The removal of the lab does not disturb what follows.
+/// Does something in a cell's own lab. The removal of the lab, or of what there was of one that failed, does not disturb what follows.
 pub(super) fn in_own_lab<T>(
     cell: &Cell,
     endpoints: Option<&Endpoints>,
     work: impl FnOnce(&Lab) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let path = lab::path(&cell.path).map_err(lab::Error::from)?;
-    let lab = Lab::build_between(path, cell.peer, &cell.axes, endpoints)?;
-    let done = work(&lab);
-    let leaves_much = lab.topology.containers.len() > FEW;
-    drop(lab);
-    if leaves_much {
+    let built = Lab::build_between(path, cell.peer, &cell.axes, endpoints);
+    let done = built.map_err(Error::from).and_then(|lab| work(&lab));
+    if leaves_much(cell) {
         wait_for_netns_cleanup()?;
     }
     done
+}
+
+/// Whether the kernel removes the cell's lab for longer than the next one's warm-up takes.
+fn leaves_much(cell: &Cell) -> bool {
+    cell.axes.container_count().is_some_and(|count| count > FEW)
 }
 
 /// Waits until the kernel has had no namespaces to remove for a while.
@@ -50,4 +53,32 @@ pub(super) fn wait_for_netns_cleanup() -> Result<(), Error> {
         };
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::model::{Axes, Containers, LoadKind, Peer};
+
+    #[test]
+    fn a_failed_lab_of_many_containers_is_waited_for() {
+        let took = |flows| {
+            let load = LoadKind::TcpStream;
+            let mut axes = Axes::default().for_cell(load, Peer::Local, &[]);
+            (axes.containers, axes.flows) = (Some(Containers::Own), flows);
+            // The path needs no containers, so its lab cannot be built.
+            let cell = Cell {
+                path: "native".to_owned(),
+                peer: Peer::Local,
+                load,
+                axes,
+            };
+            let began = Instant::now();
+            in_own_lab(&cell, None, |_| Ok(())).unwrap_err();
+            began.elapsed()
+        };
+        assert!(took(FEW + 1) >= DUST);
+    }
 }
