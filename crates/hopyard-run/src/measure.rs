@@ -1,5 +1,6 @@
 //! One sample: a fresh lab, fresh workers, one window. The result is raw.
 
+mod again;
 mod aux_counters;
 mod chains;
 mod connections;
@@ -27,7 +28,7 @@ use hopyard_net::{clock, cpu};
 
 use self::aux_counters::AuxCounters;
 use self::counts::{Counts, Observed, assemble};
-use self::disturbance::{RetakeBudget, disturbed};
+use self::disturbance::RetakeBudget;
 use self::ends::Ends;
 pub use self::error::Error;
 use self::machines::Machines;
@@ -46,8 +47,6 @@ use crate::units::{float, ns, seconds};
 
 /// Time in which a flow must connect.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often a window that the machine missed, or that others disturbed, is repeated.
-const AGAIN: u32 = 2;
 
 /// Takes samples.
 #[derive(Debug)]
@@ -95,7 +94,8 @@ impl Sampler {
         })
     }
 
-    /// Measures a cell in a lab of its own.
+    /// Measures a cell in a lab of its own. A window that is repeated has a new lab, since connections and caches of the one before
+    /// would make it another sample. The trials of a search share a lab.
     ///
     /// `quiet` is what the machine uses by itself.
     ///
@@ -103,12 +103,18 @@ impl Sampler {
     /// Anything that would make the figures wrong.
     pub fn measure(&self, cell: &Cell, quiet: impl Into<QuietCores>) -> Result<Measurement, Error> {
         let quiet = quiet.into();
-        in_own_lab(cell, self.endpoints.as_ref(), |lab| {
-            self.measure_in(lab, cell, quiet)
+        let endpoints = self.endpoints.as_ref();
+        if cell.axes.search.is_some() {
+            return in_own_lab(cell, endpoints, |lab| self.measure_in(lab, cell, quiet));
+        }
+        again::if_disturbed(&self.retakes, self.window, |window| {
+            in_own_lab(cell, endpoints, |lab| {
+                self.try_window_in(lab, cell, window, quiet)
+            })
         })
     }
 
-    /// Measures a cell in an existing lab, which the caller may have changed.
+    /// Measures a cell in an existing lab, which the caller may have changed: windows are repeated in it.
     ///
     /// # Errors
     /// As [`Sampler::measure`].
@@ -121,35 +127,13 @@ impl Sampler {
         let quiet = quiet.into();
         match cell.axes.search {
             Some(wanted) => self.search_in(lab, cell, wanted, quiet),
-            None => self.quiet_window_in(lab, cell, quiet),
+            None => again::if_disturbed(&self.retakes, self.window, |window| {
+                self.try_window_in(lab, cell, window, quiet)
+            }),
         }
     }
 
-    /// Measures one window, and repeats it at once if others disturbed it, as far as there is a budget for that. If the machine
-    /// misses the repeated one, the one before counts.
-    fn quiet_window_in(
-        &self,
-        lab: &Lab,
-        cell: &Cell,
-        quiet: QuietCores,
-    ) -> Result<Measurement, Error> {
-        let mut measured = self.window_in(lab, cell, self.window, quiet)?;
-        self.retakes.note_taken();
-        while measured.missed_windows < AGAIN && disturbed(&measured) && self.retakes.try_spend() {
-            let again = match self.try_window_in(lab, cell, self.window, quiet) {
-                Err(error) if error.is_missed() => measured.clone(),
-                again => again?,
-            };
-            measured = Measurement {
-                missed_windows: measured.missed_windows + 1,
-                ..again
-            };
-        }
-        Ok(measured)
-    }
-
-    /// Measures one window of a given length. If the machine missed it, that says nothing about the path: it is repeated,
-    /// each time twice as long, since what keeps CPUs from a window may last.
+    /// Measures one window of a given length. If the machine missed it, it is repeated in the same lab.
     fn window_in(
         &self,
         lab: &Lab,
@@ -157,18 +141,9 @@ impl Sampler {
         window: Duration,
         quiet: QuietCores,
     ) -> Result<Measurement, Error> {
-        let mut missed_windows = 0;
-        loop {
-            match self.try_window_in(lab, cell, window * (1 << missed_windows), quiet) {
-                Err(error) if error.is_missed() && missed_windows < AGAIN => missed_windows += 1,
-                measured => {
-                    return measured.map(|measurement| Measurement {
-                        missed_windows,
-                        ..measurement
-                    });
-                }
-            }
-        }
+        again::if_missed(window, |window| {
+            self.try_window_in(lab, cell, window, quiet)
+        })
     }
 
     fn try_window_in(
