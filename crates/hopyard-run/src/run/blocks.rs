@@ -88,6 +88,9 @@ impl<'a> Blocks<'a> {
         let blocks = self.prepared.blocks();
         let looks = self.looks(blocks);
         for block in self.first.0..blocks.max {
+            if self.all_are_given_up() {
+                break;
+            }
             if looks.contains(&(block as usize)) {
                 if self.is_enough() {
                     break;
@@ -224,7 +227,7 @@ impl<'a> Blocks<'a> {
         cells.map(|cell| self.participant(group, *cell)).collect()
     }
 
-    fn is_hopeless(&self, index: usize) -> bool {
+    pub(super) fn is_hopeless(&self, index: usize) -> bool {
         self.failures[index].is_some_and(|n| n >= GIVEN_UP_AFTER)
     }
 

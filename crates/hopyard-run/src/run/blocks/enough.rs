@@ -30,6 +30,13 @@ impl Blocks<'_> {
         }
     }
 
+    /// Whether each cell that can be built was given up: further blocks would measure nothing.
+    pub(super) fn all_are_given_up(&self) -> bool {
+        let cells = self.prepared.header.cells.iter().enumerate();
+        let mut built = cells.filter(|(_, planned)| planned.unsupported.is_none());
+        built.all(|(index, _)| self.is_hopeless(index))
+    }
+
     /// Reports early which differences this machine can show, and how long a smaller one takes: the error falls with
     /// the square root of the number of blocks.
     pub(super) fn tell_what_can_be_seen(&self, block: u32, observer: &mut dyn Observer) {
@@ -72,5 +79,64 @@ impl Blocks<'_> {
             all.len(),
             wanted * 100.0
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::assess::testing::{push, run};
+    use crate::measure::Sampler;
+    use crate::model::{GIVEN_UP_AFTER, Outcome, ProfileWindow, Sample};
+    use crate::run::Prepared;
+    use crate::run::groups::of_run;
+    use crate::store::{self, End, Header, Record};
+
+    fn prepared(header: Header) -> Prepared {
+        let span = Duration::from_millis(10);
+        Prepared {
+            sampler: Sampler::new(span, span).unwrap(),
+            groups: of_run(&header),
+            header,
+            before: None,
+            host: RefCell::new(None),
+        }
+    }
+
+    /// Takes no samples.
+    struct Done;
+
+    impl Record for Done {
+        fn append(&mut self, sample: &Sample) -> Result<(), store::Error> {
+            panic!("measured in block {}", sample.block)
+        }
+
+        fn append_profile(&mut self, _: &ProfileWindow) -> Result<(), store::Error> {
+            unreachable!("nothing was measured")
+        }
+
+        fn finish(&mut self, _: End) -> Result<(), store::Error> {
+            Ok(())
+        }
+    }
+
+    impl Observer for Done {}
+
+    #[test]
+    fn a_run_of_cells_that_are_given_up_ends() {
+        let mut run = run(&["veth", "bridge", "netkit"]);
+        run.header.cells[2].unsupported = Some("no netkit".to_owned());
+        for block in 0..GIVEN_UP_AFTER {
+            for cell in 0..2 {
+                let cause = "nothing arrived".to_owned();
+                push(&mut run, block, 0, cell, Outcome::Failed { cause });
+            }
+        }
+        let prepared = prepared(run.header);
+        let mut profiles = Vec::new();
+        let blocks = Blocks::new(&prepared, &mut run.samples, &mut profiles);
+        assert_eq!(blocks.run(&mut Done, &mut Done).unwrap(), End::Complete);
     }
 }
