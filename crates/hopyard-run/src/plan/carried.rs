@@ -24,13 +24,10 @@ fn of_part(part: &Part) -> BTreeSet<Carried> {
 }
 
 fn paths(part: &Part) -> Vec<&'static lab::Path> {
-    match &part.paths {
-        Paths::All => all_paths().collect(),
-        Paths::Named(names) => names
-            .iter()
-            .filter_map(|name| lab::path(name).ok())
-            .collect(),
-    }
+    let all = matches!(part.paths, Paths::All(_)).then(all_paths);
+    let named = part.paths.named().iter();
+    let named = named.filter_map(|name| lab::path(name).ok());
+    all.into_iter().flatten().chain(named).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +65,7 @@ mod tests {
 
     #[test]
     fn all_paths_are_those_that_need_not_be_named() {
-        let all = modules(Paths::All, &[]);
+        let all = modules(Paths::All(Vec::new()), &[]);
         for module in ["bridge", "vxlan", "netkit", "wireguard"] {
             assert!(all.contains(module), "{module}");
         }

@@ -43,32 +43,72 @@ pub(super) fn choose_paths(part: &Part, plan: &Plan) -> Result<Chosen, lab::Erro
         there: Vec::new(),
         missing: Vec::new(),
     };
-    match &part.paths {
-        Paths::All => {
-            let uplink = plan.endpoints.as_ref().and_then(|e| e.uplink.as_ref());
-            let fits = |path: &lab::Path| uplink.is_none() || path.crosses_cable;
-            for path in all_paths().filter(|path| fits(path)) {
-                chosen.add(path)?;
-            }
+    if matches!(part.paths, Paths::All(_)) {
+        let uplink = plan.endpoints.as_ref().and_then(|e| e.uplink.as_ref());
+        let fits = |path: &lab::Path| uplink.is_none() || path.crosses_cable;
+        for path in all_paths().filter(|path| fits(path)) {
+            chosen.add(path)?;
         }
-        Paths::Named(names) => {
-            for name in names {
-                let path = lab::path(name)?;
-                if !plan.where_installed {
-                    path.available()?;
-                }
-                if !path.is_built && plan.endpoints.is_none() {
-                    return Err(lab::Error::NoEndpoints { path: path.name });
-                }
-                // If only one peer is asked for, each named path must have it.
-                if let [peer] = part.peers[..] {
-                    path.check(peer)?;
-                }
-                if !chosen.all().any(|other| other.name == path.name) {
-                    chosen.add(path)?;
-                }
-            }
+    }
+    for name in part.paths.named() {
+        let path = lab::path(name)?;
+        check_named(path, part, plan)?;
+        if !chosen.all().any(|other| other.name == path.name) {
+            chosen.add(path)?;
         }
     }
     Ok(chosen)
+}
+
+/// Checks that a path can be what its name asks for.
+fn check_named(path: &lab::Path, part: &Part, plan: &Plan) -> Result<(), lab::Error> {
+    if !plan.where_installed {
+        path.available()?;
+    }
+    if !path.is_built && plan.endpoints.is_none() {
+        return Err(lab::Error::NoEndpoints { path: path.name });
+    }
+    // If only one peer is asked for, each named path must have it.
+    if let [peer] = part.peers[..] {
+        path.check(peer)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{LoadKind, Peer};
+    use crate::plan;
+
+    #[test]
+    fn all_and_a_name_are_all_and_that_path() {
+        let mut plan = plan::find("paths").unwrap();
+        plan.where_installed = true;
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let part = Part {
+                paths: Paths::from_names(&names),
+                peers: vec![Peer::Local],
+                loads: vec![LoadKind::TcpRr],
+                set: Vec::new(),
+            };
+            let mut paths: Vec<_> = choose_paths(&part, &plan)?
+                .all()
+                .map(|path| path.name)
+                .collect();
+            paths.sort_unstable();
+            Ok::<_, lab::Error>(paths)
+        };
+        let all = of(&["all"]).unwrap();
+        assert!(!all.contains(&"bridge-nat"));
+        for names in [["all", "bridge-nat"], ["bridge-nat", "all"]] {
+            let mut more = of(&names).unwrap();
+            assert!(more.contains(&"bridge-nat"));
+            more.retain(|name| *name != "bridge-nat");
+            assert_eq!(more, all);
+        }
+        assert_eq!(of(&["all", "veth"]).unwrap(), all);
+        assert!(of(&["all", "wormhole"]).is_err());
+    }
 }

@@ -140,10 +140,7 @@ impl Plan {
     pub fn leave_out(&mut self, lacking: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
         let mut left_out: Vec<(String, String)> = Vec::new();
         for part in &mut self.parts {
-            let Paths::Named(names) = &mut part.paths else {
-                continue;
-            };
-            names.retain(|name| {
+            part.paths.named_mut().retain(|name| {
                 let why = lacking(name);
                 if let Some(why) = &why
                     && !left_out.iter().any(|(known, _)| known == name)
@@ -184,22 +181,38 @@ impl Part {
 /// Which paths a plan covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Paths {
-    /// Those this host can build; others are left out with a message.
-    All,
+    /// Those this host can build; others are left out with a message. Besides, those of these names, as if they alone were named.
+    All(Vec<String>),
     /// These. One that cannot be built is left out if the plan says so ([`Plan::where_installed`]); otherwise it is an
     /// error.
     Named(Vec<String>),
 }
 
 impl Paths {
-    /// Reads names of paths; `all` among them means every path that this host can build.
+    const ALL: &str = "all";
+
+    /// Reads names of paths; `all` among them means every path that this host can build and that need not be named.
     #[must_use]
     pub fn from_names(names: &[String]) -> Self {
-        if names.iter().any(|name| name == "all") {
-            Self::All
+        let named = names.iter().filter(|name| *name != Self::ALL);
+        let named: Vec<String> = named.cloned().collect();
+        if named.len() < names.len() {
+            Self::All(named)
         } else {
-            Self::Named(names.to_vec())
+            Self::Named(named)
         }
+    }
+
+    /// The paths that are named.
+    #[must_use]
+    pub fn named(&self) -> &[String] {
+        let (Self::All(names) | Self::Named(names)) = self;
+        names
+    }
+
+    fn named_mut(&mut self) -> &mut Vec<String> {
+        let (Self::All(names) | Self::Named(names)) = self;
+        names
     }
 }
 

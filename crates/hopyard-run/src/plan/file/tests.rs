@@ -117,7 +117,7 @@ fn cells_of_their_own_take_the_rest_from_the_top() {
     assert_eq!(value(first, "mtu").as_deref(), Some("9000"));
     assert_eq!(
         (second.loads.as_slice(), second.paths.clone()),
-        (&[LoadKind::TcpRr][..], Paths::All)
+        (&[LoadKind::TcpRr][..], Paths::All(Vec::new()))
     );
     assert_eq!(value(second, "flows").as_deref(), Some("2"));
     let wrong = text.replace("loads = [\"tcp_rr\"]", "loads = [\"tcp_rrr\"]");

@@ -9,7 +9,7 @@ use super::RunArgs;
 use crate::cli::Failure;
 use crate::lab::{self, Endpoints, NoPrefix, Prefix, Uplink};
 use crate::model::Peer;
-use crate::plan::{Part, Paths, Plan};
+use crate::plan::{Part, Plan};
 
 /// Axes of a wire that hopyard makes: a cable is as it is.
 const OF_A_MADE_WIRE: [&str; 2] = ["rate", "wire_pause"];
@@ -144,9 +144,10 @@ fn check_uplink(args: &RunArgs) -> Result<(), Failure> {
 }
 
 fn is_between_endpoints(part: &Part) -> bool {
-    let Paths::Named(names) = &part.paths else {
-        return false;
-    };
-    let mut paths = names.iter().filter_map(|name| lab::path(name).ok());
+    let mut paths = part
+        .paths
+        .named()
+        .iter()
+        .filter_map(|name| lab::path(name).ok());
     paths.any(|path| !path.is_built)
 }
