@@ -172,7 +172,7 @@ class Run:
         return known if None in times and None not in known else None
 
     def paired(self, own, base, quantity):
-        """Values by block of a cell and of what it is compared with: the ratio of two that took turns is that of their rounds."""
+        """Values by block of a cell and of what it is compared with: the ratio of two that took turns side by side is that of their rounds."""
         one, other = self.counting(own, quantity), self.counting(base, quantity)
         if quantity in OWN or quantity.startswith(("share ", "cost of ")):
             return one, other
@@ -182,9 +182,12 @@ class Run:
         return own_values, {block: other[block] for block in both}
 
     def log_ratio(self, own, base, block, quantity):
-        """Where the logarithms of the ratios of all two undisturbed turns of a round lie; None where most rounds have none."""
-        load = self.cells[own]["load"]
-        one, other = (by_round(self.samples[cell][block]["outcome"]["measured"]) for cell in (own, base))
+        """Where the logarithms of the ratios of all two undisturbed turns of a round lie; None where most rounds have none.
+        Samples of one generation have one start; the rounds of two were at other times."""
+        load, samples = self.cells[own]["load"], [self.samples[cell][block] for cell in (own, base)]
+        if samples[0]["started_ns"] != samples[1]["started_ns"]:
+            return None
+        one, other = (by_round(sample["outcome"]["measured"]) for sample in samples)
         rounds = [(one[number], other[number]) for number in sorted(one) if number in other]
         quiet = [sides for sides in rounds if all(any(map(is_quiet, turns)) for turns in sides)]
         rounds = quiet if len(quiet) >= 2 and 8 * len(quiet) >= len(rounds) else rounds

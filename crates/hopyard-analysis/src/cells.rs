@@ -28,14 +28,10 @@ pub(super) fn measured<'a>(samples: &[&'a Sample], cell: usize) -> Vec<&'a Measu
     own.filter_map(|s| s.measurement()).collect()
 }
 
-/// The measurement of a cell in a block.
-pub(super) fn of_block<'a>(
-    samples: &[&'a Sample],
-    cell: usize,
-    block: u32,
-) -> Option<&'a Measurement> {
-    let mut own = samples.iter().filter(|s| s.cell == cell);
-    own.find(|s| s.block == block)?.measurement()
+/// The sample of a cell in a block.
+pub(super) fn of_block<'a>(samples: &[&'a Sample], cell: usize, block: u32) -> Option<&'a Sample> {
+    let mut own = samples.iter().copied().filter(|s| s.cell == cell);
+    own.find(|s| s.block == block)
 }
 
 /// Every cell without its verdicts.

@@ -24,6 +24,27 @@ pub(super) fn pair(
     Some((ratio.map_or(own, |log| base * log.exp()), base))
 }
 
+/// The values of two cells in one block, compared by rounds only if those were side by side.
+fn pair_in_block(
+    one: &Sample,
+    other: &Sample,
+    quantity: &Quantity,
+    how: (LoadKind, CpuTolerance),
+) -> Option<(f64, f64)> {
+    let (own, base) = (one.measurement()?, other.measurement()?);
+    if share_rounds(one, other) {
+        return pair(own, base, quantity, how);
+    }
+    let value = |m: &Measurement| quantity.value(m, how.0, how.1);
+    Some((value(own)?, value(base)?))
+}
+
+/// Whether two samples are of one generation, whose samples all have its start. The rounds of two groups have the same numbers, but
+/// were at other times, as they are if there are too many cells for one group.
+fn share_rounds(one: &Sample, other: &Sample) -> bool {
+    one.started_ns == other.started_ns
+}
+
 /// The values of two cells in each block that has both; none if the quantity is not known in one of the cells. Of cells that took
 /// turns, the first one's value is the second one's times the ratio of their rounds.
 #[must_use]
@@ -38,10 +59,12 @@ pub fn paired(
     if ![one, other].iter().all(is_known) {
         return BTreeMap::new();
     }
-    let of = |cell: usize, block: u32| of_block(samples, cell, block);
     let own = samples.iter().filter(|sample| sample.cell == one);
     let blocks: BTreeSet<u32> = own.map(|sample| sample.block).collect();
-    let in_block = |block: u32| pair(of(one, block)?, of(other, block)?, quantity, how);
+    let in_block = |block: u32| {
+        let both = [one, other].map(|cell| of_block(samples, cell, block));
+        pair_in_block(both[0]?, both[1]?, quantity, how)
+    };
     let both = blocks
         .into_iter()
         .filter_map(|block| Some((block, in_block(block)?)));
@@ -130,8 +153,11 @@ pub fn rounds_worth(
             .iter()
             .filter(|sample| sample.cell == cell)
             .filter_map(|sample| {
+                let own = of_block(samples, cell, sample.block)?;
                 let other = of_block(samples, base, sample.block)?;
-                let rounds = log_ratios(of_block(samples, cell, sample.block)?, other, value)?;
+                let is_paired = share_rounds(own, other);
+                let other = other.measurement().filter(|_| is_paired)?;
+                let rounds = log_ratios(own.measurement()?, other, value)?;
                 rounds
                     .iter()
                     .map(|logs: &Vec<f64>| stats::mean(logs))
@@ -186,9 +212,10 @@ pub(super) fn report(header: &Header, samples: &[&Sample]) -> Option<TurnsReport
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Counted, Disturbance};
+    use crate::model::stored::Run;
+    use crate::model::{Counted, Disturbance, Outcome};
     use crate::quantity;
-    use crate::testing::measured;
+    use crate::testing::{measured, push, run};
 
     const HOW: (LoadKind, CpuTolerance) = (LoadKind::TcpRr, CpuTolerance(0.02));
 
@@ -256,6 +283,30 @@ mod tests {
         let again = [(0, 7, false), (0, 100, true), (1, 400, true)];
         assert!((of(&one, &again) - 0.9).abs() < 1e-9);
         assert!((of(&again, &one) - 1.0 / 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rounds_of_two_generations_are_not_paired() {
+        // The ratios of the rounds are 4 and 1/3, that of the block is 1.25.
+        let counts = [[(400, true), (100, true)], [(100, true), (300, true)]];
+        let mut run = run(&["veth", "bridge"]);
+        for (cell, counts) in counts.iter().enumerate() {
+            let measured = Outcome::Measured(Box::new(with_turns(counts)));
+            push(&mut run, 0, 0, cell, measured);
+        }
+        for planned in &mut run.header.cells {
+            planned.cell.load = LoadKind::TcpRr;
+        }
+        let rate = quantity("transactions_per_s").unwrap();
+        let ratio = |run: &Run| {
+            let samples: Vec<&Sample> = run.samples.iter().collect();
+            let (own, base) = paired(&run.header, &samples, [0, 1], rate)[&0];
+            own / base
+        };
+        let of_rounds = (4.0 / 3.0_f64).sqrt();
+        assert!((ratio(&run) - of_rounds).abs() < 1e-9);
+        run.samples[1].started_ns += 1;
+        assert!((ratio(&run) - 1.25).abs() < 1e-9);
     }
 
     #[test]
