@@ -63,7 +63,7 @@ def lost(m, _):
         return max(loop["due"] - loop["arrived"], 0) / loop["due"]
     if m["is_stream"]:
         return max(1 - m["received"]["messages"] / m["sent"]["messages"], 0.0)
-    return m["timeouts"] / (m["received"]["transactions"] + m["timeouts"])
+    return m["timeouts"] / (m.get("answered", m["received"]["transactions"]) + m["timeouts"])
 
 
 def queue_changes(m, _):

@@ -243,7 +243,8 @@ fn lost_ratio(m: &Measurement, load: LoadKind) -> Option<f64> {
         let sent = float(m.sent.messages);
         return (sent > 0.0).then(|| 1.0 - float(m.received.messages) / sent);
     }
-    let asked = float(m.received.transactions + m.timeouts);
+    let answered = m.answered.unwrap_or(m.received.transactions);
+    let asked = float(answered + m.timeouts);
     (asked > 0.0).then(|| float(m.timeouts) / asked)
 }
 

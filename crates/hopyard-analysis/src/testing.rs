@@ -116,6 +116,7 @@ pub fn measured(bytes: u64) -> Measurement {
         sent: counted,
         send_errors: 0,
         timeouts: 0,
+        answered: None,
         slices: vec![bytes / 10; 10],
         cpu: CpuUse {
             elapsed_ns: 2e8,

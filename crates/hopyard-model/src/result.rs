@@ -178,8 +178,8 @@ pub struct CellReport {
     /// Packets that devices of the lab dropped, all windows together; absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_drops: Option<u64>,
-    /// Datagrams that the sender gave to its kernel and the receiver never read, all windows together; absent for TCP
-    /// and if nothing was measured.
+    /// Datagrams that the sender gave to its kernel and the receiver never read, all windows together (requests by turns: all traffic);
+    /// absent for TCP and if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_datagrams: Option<u64>,
     /// The search of each sample, in the order of blocks, if a rate was searched for.

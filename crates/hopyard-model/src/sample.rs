@@ -78,6 +78,10 @@ pub struct Measurement {
     pub send_errors: u64,
     /// Requests without an answer in time (`udp_rr`).
     pub timeouts: u64,
+    /// Requests with an answer in the traffic to which `timeouts` belongs, if cells take turns: all traffic of the generation, because
+    /// a request waits for longer than a turn. Otherwise both belong to the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<u64>,
     /// The received units in equal parts of the window: bytes of a stream, transactions otherwise.
     pub slices: Vec<u64>,
     /// CPU use of the whole machine in the window; of both machines together, if the ends are on different ones.
@@ -230,6 +234,7 @@ impl Measurement {
             ("sent", self.sent.largest()),
             ("send_errors", self.send_errors),
             ("timeouts", self.timeouts),
+            ("answered", self.answered.unwrap_or(0)),
             ("slices", largest(&self.slices)),
             ("latency", self.latency.as_ref().map_or(0, Latency::largest)),
             (
@@ -340,6 +345,7 @@ impl Turn {
             clocks: None,
             send_errors: 0,
             timeouts: 0,
+            answered: None,
             slices: Vec::new(),
             latency: None,
             first_packet: None,

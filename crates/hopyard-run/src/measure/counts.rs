@@ -162,6 +162,7 @@ pub(super) fn assemble(
         sent,
         send_errors: sender.send_errors,
         timeouts: client.timeouts,
+        answered: None,
         slices: receiver.slices.clone(),
         cpu,
         machines,

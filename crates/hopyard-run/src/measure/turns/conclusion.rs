@@ -102,6 +102,7 @@ fn put_together(
             counted.transactions
         })
     };
+    let may_lose_requests = !load.is_stream() && !load.is_tcp();
     let share = units(received) / units(whole.received).max(1.0);
     let together = |of: fn(&Taken) -> Option<&Latency>| {
         let times: Vec<&Latency> = taken.iter().filter_map(of).collect();
@@ -125,7 +126,8 @@ fn put_together(
         latency: together(|taken| taken.latency.as_ref())?,
         // First packets of fresh sockets belong to the whole generation; those of connections belong to its turns.
         first_packet: together(|taken| taken.first_packet.as_ref())?.or(whole.first_packet.clone()),
-        timeouts: scaled(whole.timeouts, share),
+        // Rare, so a share of it would be rounded to none or to one.
+        answered: may_lose_requests.then_some(whole.received.transactions),
         send_errors: scaled(whole.send_errors, share),
         client_scheduling: whole.client_scheduling.times(share),
         tcp: whole.tcp.map(|tcp| TcpSummary {
@@ -139,4 +141,52 @@ fn put_together(
         turns,
         ..whole
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assess::quantity;
+    use crate::assess::testing::measured;
+    use crate::model::CpuTolerance;
+
+    fn transactions(transactions: u64) -> Counted {
+        Counted {
+            transactions,
+            ..Counted::default()
+        }
+    }
+
+    #[test]
+    fn a_lost_request_is_one_of_all_of_the_generation() {
+        let whole = Measurement {
+            received: transactions(999),
+            timeouts: 1,
+            ..measured(1)
+        };
+        let taken = Taken {
+            turn: Turn {
+                round: 0,
+                window_ns: 10_000_000,
+                received: transactions(300),
+                sent: Counted::default(),
+                cpu: whole.cpu,
+                disturbance: None,
+            },
+            latency: None,
+            first_packet: None,
+            client_cpus: None,
+            allowed_cpus: None,
+        };
+        let turns = vec![taken.turn.clone()];
+        let load = LoadKind::UdpRr;
+        let together = put_together(load, whole, &[taken], turns).unwrap();
+        assert_eq!(
+            (together.timeouts, together.received.transactions),
+            (1, 300)
+        );
+        let lost = quantity("lost_ratio").unwrap();
+        let lost = lost.value(&together, load, CpuTolerance(0.02)).unwrap();
+        assert!((lost - 0.001).abs() < 1e-9, "{lost}");
+    }
 }
