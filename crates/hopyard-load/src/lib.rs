@@ -28,6 +28,7 @@ mod summary;
 mod tally;
 pub mod worker;
 
+pub use socket::DATAGRAM_PATIENCE;
 pub use sockets::{Place, Sockets};
 pub use spec::{LoadSpec, least_load, pace_of};
 

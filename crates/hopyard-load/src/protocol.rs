@@ -280,7 +280,7 @@ pub struct Tallied {
     pub sent: Counted,
     /// Sends refused for want of buffers.
     pub send_errors: u64,
-    /// Requests that got no response in time and were given up.
+    /// Requests that got no response in time and were given up: of a window of its own those that began in it.
     pub timeouts: u64,
     /// Received units per slice: bytes of a stream, transactions otherwise.
     pub slices: Vec<u64>,

@@ -272,6 +272,8 @@ impl Session {
         })?;
         wait_until(timetable.stop_ns)?;
         let parting = self.farewell()?;
+        // Of requests that began in the window, none is waited for any more.
+        let lost = Reading::total(self.tallies()).lost_of_window;
         let told = match (parting.journal, &efforts[..]) {
             (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),
             _ => None,
@@ -297,6 +299,7 @@ impl Session {
             arrivals,
             due,
             finished,
+            timeouts: lost,
             ..self.edges_counted(window, &edges)
         })
     }

@@ -13,7 +13,7 @@ use super::sockets::{Place, SocketFile, Sockets, Target, bind};
 use super::spec::LoadSpec;
 
 /// After this the client of `udp_rr` takes a datagram for lost.
-pub(crate) const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
+pub const DATAGRAM_PATIENCE: Duration = Duration::from_millis(250);
 /// Receive buffer of numbered datagrams where none is asked for: the receiver is an instrument, and is to sit out a
 /// pause of some ms.
 const GATHERER_BUFFER_BYTES: usize = 16 * 1024 * 1024;

@@ -15,6 +15,7 @@ pub(crate) struct Tally {
     sent: Cells,
     send_errors: AtomicU64,
     timeouts: AtomicU64,
+    lost_of_window: AtomicU64,
     answered: AtomicU64,
     copied: AtomicU64,
 }
@@ -49,6 +50,8 @@ pub(crate) struct Reading {
     pub(crate) sent: Counted,
     pub(crate) send_errors: u64,
     pub(crate) timeouts: u64,
+    /// Those of `timeouts` that began in a window.
+    pub(crate) lost_of_window: u64,
     pub(crate) zero_copy: ZeroCopied,
 }
 
@@ -66,9 +69,11 @@ impl Tally {
         self.send_errors.fetch_add(1, Relaxed);
     }
 
-    /// Rare, so a read-modify-write is fine.
-    pub(crate) fn timed_out(&self) {
+    /// A request was given up, which may have begun in the window. Rare, so a read-modify-write is fine.
+    pub(crate) fn timed_out(&self, is_of_window: bool) {
         self.timeouts.fetch_add(1, Relaxed);
+        self.lost_of_window
+            .fetch_add(u64::from(is_of_window), Relaxed);
     }
 
     pub(crate) fn set_zero_copy(&self, sends: ZeroCopied) {
@@ -82,6 +87,7 @@ impl Tally {
             sent: self.sent.get(),
             send_errors: self.send_errors.load(Relaxed),
             timeouts: self.timeouts.load(Relaxed),
+            lost_of_window: self.lost_of_window.load(Relaxed),
             // In the order in which they are not more than what there is of the other.
             zero_copy: ZeroCopied {
                 copied: self.copied.load(Relaxed),
@@ -101,6 +107,7 @@ impl Reading {
                 sent: sum.sent.plus(one.sent),
                 send_errors: sum.send_errors + one.send_errors,
                 timeouts: sum.timeouts + one.timeouts,
+                lost_of_window: sum.lost_of_window + one.lost_of_window,
                 zero_copy: sum.zero_copy.plus(one.zero_copy),
             })
     }
@@ -112,6 +119,7 @@ impl Reading {
             sent: self.sent.since(start.sent),
             send_errors: self.send_errors - start.send_errors,
             timeouts: self.timeouts - start.timeouts,
+            lost_of_window: self.lost_of_window - start.lost_of_window,
             zero_copy: self.zero_copy.since(start.zero_copy),
         }
     }

@@ -163,9 +163,8 @@ impl InFlight {
         Some(began_ns)
     }
 
-    /// Gives up what has waited too long, and says how many that were. Those in flight began in the order of their numbers.
-    pub(super) fn give_up(&mut self, now_ns: u64) -> u32 {
-        let mut lost = 0;
+    /// Gives up what has waited too long, and tells of each when it began. Those in flight began in the order of their numbers.
+    pub(super) fn give_up(&mut self, now_ns: u64, mut lost: impl FnMut(u64)) {
         while self.oldest < self.next {
             let slot = &mut self.slots[Self::place(self.oldest)];
             if let Some(one) = slot.filter(|one| one.number == self.oldest) {
@@ -174,11 +173,10 @@ impl InFlight {
                 }
                 *slot = None;
                 self.count -= 1;
-                lost += 1;
+                lost(one.began_ns);
             }
             self.oldest += 1;
         }
-        lost
     }
 }
 
@@ -208,7 +206,13 @@ fn by_number(
             return Ok(());
         }
         let size = match io.recv(&mut buffers.response) {
-            Ok(0) => return context.closed(),
+            Ok(0) => {
+                // Those that nothing has come after.
+                flying.give_up(clock::monotonic_ns(), |began_ns| {
+                    context.tally.timed_out(times.has(began_ns));
+                });
+                return context.closed();
+            }
             Ok(size) => size,
             Err(e) if again(&e) || timed_out(&e) => 0,
             Err(e) => return context.ended("receive a response", &e),
@@ -222,9 +226,9 @@ fn by_number(
                 account.completed(size);
             }
         }
-        for _ in 0..flying.give_up(ended_ns) {
-            context.tally.timed_out();
-        }
+        flying.give_up(ended_ns, |began_ns| {
+            context.tally.timed_out(times.has(began_ns));
+        });
         now_ns = Some(ended_ns);
     }
 }

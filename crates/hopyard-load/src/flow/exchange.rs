@@ -24,9 +24,15 @@ impl Times {
         })
     }
 
+    /// Whether a request that began at this instant is one of the window.
+    #[inline]
+    pub(crate) fn has(&self, began_ns: u64) -> bool {
+        (self.open_ns..self.close_ns).contains(&began_ns)
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
-        if (self.open_ns..self.close_ns).contains(&began_ns) {
+        if self.has(began_ns) {
             self.histogram
                 .saturating_record(ended_ns.saturating_sub(began_ns));
         }

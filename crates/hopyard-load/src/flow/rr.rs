@@ -41,7 +41,7 @@ pub(crate) fn client(
         match taken {
             Taken::Whole => {}
             Taken::Lost => {
-                context.tally.timed_out();
+                context.tally.timed_out(times.has(began));
                 began = clock::monotonic_ns();
                 continue;
             }

@@ -159,6 +159,7 @@ mod tests {
     use hopyard_model::{Api, Axes, LoadKind, Peer, ZeroCopied};
 
     use super::*;
+    use crate::session::Beside;
     use crate::spec::LoadSpec;
 
     fn spec(kind: LoadKind, zero_copy: bool) -> LoadSpec {
@@ -191,6 +192,37 @@ mod tests {
         assert_eq!(unanswered(LoadKind::TcpStream, true), [none, None]);
         assert_eq!(unanswered(LoadKind::TcpMaerts, true), [None, none]);
         assert_eq!(unanswered(LoadKind::TcpStream, false), [None, None]);
+    }
+
+    /// A request is given up after a window shorter than its patience, and is that window's all the same.
+    #[test]
+    fn a_lost_request_is_counted_in_the_window_before_it_was_given_up() {
+        const MS: u64 = 1_000_000;
+        for api in [Api::Sockets, Api::Epoll] {
+            let spec = LoadSpec {
+                api,
+                ..spec(LoadKind::UdpRr, false)
+            };
+            // Without a timetable, it answers no request.
+            let (_server, client) = ends(&spec);
+            let now = clock::monotonic_ns();
+            let timetable = Timetable {
+                start_ns: now + 10 * MS,
+                open_ns: now + 10 * MS,
+                close_ns: now + 110 * MS,
+                stop_ns: now + 430 * MS,
+                slices: 1,
+                other_behind_ns: 0,
+            };
+            let wait = |until_ns| {
+                let left = u64::saturating_sub(until_ns, clock::monotonic_ns());
+                std::thread::sleep(Duration::from_nanos(left));
+                Ok(())
+            };
+            let counted = client.run(timetable, Beside::default(), wait).unwrap();
+            let answered = counted.received.transactions;
+            assert_eq!((answered, counted.timeouts), (0, 1), "{api}");
+        }
     }
 
     /// The scheduling policy of this thread, as `sched_setscheduler` numbers it.

@@ -153,6 +153,36 @@ fn datagrams_may_pass_each_other() {
     }
 }
 
+/// A loss is known only when its window may be over.
+#[test]
+fn a_lost_request_is_one_of_the_window_in_which_it_began() {
+    for outstanding in [1, 4] {
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(silent.local_addr().unwrap()).unwrap();
+        client.set_read_timeout(Some(DATAGRAM_PATIENCE)).unwrap();
+        let (socket, mut buffers) = (Socket(client.into()), buffers(8, 8, outstanding, true));
+        let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+        let began_ns = clock::monotonic_ns();
+        let mut times = Times::new(began_ns, began_ns + PATIENCE_NS / 2).unwrap();
+        let context = Context {
+            tally: &tally,
+            stop: &stop,
+            close_ns: u64::MAX,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(DATAGRAM_PATIENCE * 5 / 4);
+                stop.store(true, Relaxed);
+            });
+            rr_client(&socket, &mut buffers, &mut times, context).unwrap();
+        });
+        let seen = tally.read();
+        let each = u64::from(outstanding);
+        assert_eq!((seen.timeouts, seen.lost_of_window), (2 * each, each));
+    }
+}
+
 /// One request in a thousand is lost. Were each waited for, there would be four of them in a second.
 #[test]
 fn what_is_lost_holds_up_nothing_else() {
@@ -173,6 +203,12 @@ fn what_is_lost_holds_up_nothing_else() {
     assert!(seen.transactions > 5_000, "{}", seen.transactions);
 }
 
+fn given_up(flying: &mut InFlight, now_ns: u64) -> u32 {
+    let mut count = 0;
+    flying.give_up(now_ns, |_| count += 1);
+    count
+}
+
 /// A number is given again only after its request was answered or given up; the answer to one that was given up is nobody's.
 #[test]
 fn numbers_are_told_apart() {
@@ -189,10 +225,10 @@ fn numbers_are_told_apart() {
     flying.add(256 + 7, 1_000);
     assert_eq!(flying.answered(7), None);
     assert_eq!(flying.count, 256);
-    assert_eq!(flying.give_up(PATIENCE_NS + 10), 9);
+    assert_eq!(given_up(&mut flying, PATIENCE_NS + 10), 9);
     assert_eq!(flying.answered(3), None);
     assert_eq!(flying.answered(263), Some(1_000));
-    assert_eq!(flying.give_up(u64::MAX), 246);
+    assert_eq!(given_up(&mut flying, u64::MAX), 246);
     assert_eq!(flying.count, 0);
     // One byte knows the slot alone.
     let mut narrow = InFlight::new(1);

@@ -323,7 +323,7 @@ mod tests {
         }
 
         fn wake(&mut self, _: u64) {
-            self.tally.timed_out();
+            self.tally.timed_out(true);
         }
 
         fn is_over(&self) -> bool {

@@ -191,9 +191,9 @@ impl Part for NumberedClient<'_> {
     }
 
     fn wake(&mut self, now_ns: u64) {
-        for _ in 0..self.flying.give_up(now_ns) {
-            self.requests.context.tally.timed_out();
-        }
+        let (tally, times) = (self.requests.context.tally, self.requests.times.borrow());
+        self.flying
+            .give_up(now_ns, |began_ns| tally.timed_out(times.has(began_ns)));
         self.looks_ns = now_ns + PATIENCE_NS / 4;
     }
 
