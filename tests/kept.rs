@@ -362,6 +362,69 @@ fn what_a_killed_builder_leaves_is_cleaned() {
     });
 }
 
+/// A builder of a lab, once it has begun and worked on it for this time.
+fn builder_at_work(name: &str, time: Duration) -> Running {
+    let up = ["lab", "up", "tap-mq", "--name", name];
+    let up = Running::start(hopyard(&up));
+    until("it begins", Duration::from_secs(5), || {
+        Path::new(keep::HOME).join(name).exists()
+    });
+    std::thread::sleep(time);
+    up
+}
+
+#[test]
+fn a_lab_that_is_interrupted_while_it_is_built_leaves_nothing() {
+    apart(|| {
+        let before = Traces::now();
+        unharmed(|| {
+            let mut interrupted = 0;
+            for (delay, signal) in (0..40)
+                .step_by(4)
+                .zip([Signal::SIGTERM, Signal::SIGINT].into_iter().cycle())
+            {
+                let _ends = Ends("test-stop");
+                let up = builder_at_work("test-stop", Duration::from_millis(delay));
+                up.signal(signal);
+                let said = up.wait();
+                if said.status.code() == Some(0) {
+                    // It was whole by then.
+                    run(&["lab", "down", "test-stop"]).exits(0);
+                    continue;
+                }
+                said.exits(130).says(&["interrupted"]);
+                interrupted += 1;
+                assert!(!Path::new(keep::HOME).exists(), "{said}");
+                run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+            }
+            assert!(interrupted > 0);
+        });
+        before.unchanged().unwrap();
+    });
+}
+
+#[test]
+fn down_takes_all_of_a_lab_whose_builder_was_killed() {
+    apart(|| {
+        let before = Traces::now();
+        unharmed(|| {
+            let mut unfinished = 0;
+            for delay in (0..60).step_by(6) {
+                let _ends = Ends("test-cut");
+                let up = builder_at_work("test-cut", Duration::from_millis(delay));
+                up.signal(Signal::SIGKILL);
+                up.wait();
+                let whole = run(&["lab", "list"]).exits(0).stdout.contains("test-cut");
+                run(&["lab", "down", "test-cut"]).exits(0);
+                unfinished += u32::from(!whole);
+                run(&["clean"]).exits(0).prints(&["nothing to clean"]);
+            }
+            assert!(unfinished > 0);
+        });
+        before.unchanged().unwrap();
+    });
+}
+
 #[test]
 fn clean_beside_a_builder_takes_nothing_of_its_lab() {
     apart(|| {

@@ -10,7 +10,7 @@ use super::keep::Survey;
 use super::kinds::KINDS;
 use super::part::{Kind, Names};
 use super::{Result, keep};
-use crate::owner::Life;
+use crate::owner::{Life, Owner};
 
 /// What was found, and what became of it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -85,6 +85,18 @@ pub fn clean(force: bool) -> Result<Cleaned> {
              alone; run `hopyard clean` there, or as root outside of all containers"
         ));
     }
+    Ok(cleaned)
+}
+
+/// Removes what is left of the labs of one builder that has ended, without those that are kept.
+///
+/// # Errors
+/// As [`clean`].
+pub(crate) fn after(builder: Owner) -> Result<Cleaned> {
+    let mut cleaned = Cleaned::default();
+    let mut left = Abandoned::find()?.left;
+    left.retain(|(kind, name)| kind.lab(name).is_some_and(|lab| lab.owner == builder));
+    cleaned.parts(left);
     Ok(cleaned)
 }
 

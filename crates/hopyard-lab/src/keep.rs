@@ -24,8 +24,9 @@ use super::kinds::KINDS;
 use super::part::Part;
 use super::{Error, Lab, Result};
 use crate::bounded;
+use crate::load::remote;
 use crate::model::{Axes, Peer};
-use crate::owner::{LabId, Life, Owner};
+use crate::owner::{LabId, Owner};
 
 pub use super::kept::{Kept, KeptSpace};
 pub use down::down;
@@ -43,10 +44,10 @@ impl Kept {
         self.understood().unwrap_or_default()
     }
 
-    /// Who builds it at this moment, if anybody does.
-    fn builder_at_work(&self) -> Option<Owner> {
-        let owner: Owner = self.owner.parse().ok()?;
-        (!self.complete && owner.life() == Life::Lives).then_some(owner)
+    /// Who builds it, or was building it and has ended; `None` for one that is whole.
+    fn builder(&self) -> Option<Owner> {
+        let owner = self.owner.parse().ok()?;
+        (!self.complete).then_some(owner)
     }
 
     fn understood(&self) -> serde_json::Result<Vec<Box<dyn Part>>> {
@@ -95,7 +96,7 @@ fn check_name(name: &str) -> Result<()> {
 /// Builds a path and lets it stand under a name.
 ///
 /// # Errors
-/// The name is taken or unfit, or the path cannot be built; nothing stands then.
+/// The name is taken or unfit, the path cannot be built, or the user asked to stop; nothing stands then.
 pub fn up(name: &str, path: &'static super::Path, peer: Peer, axes: &Axes) -> Result<Kept> {
     check_name(name)?;
     let kept = Kept {
@@ -150,6 +151,7 @@ fn draft() -> PathBuf {
 fn stand(mut kept: Kept, path: &'static super::Path) -> Result<Kept> {
     let home = directory(&kept.name);
     let mut lab = Lab::build_to_keep(path, kept.peer, &kept.axes)?;
+    go_on()?;
     lab.builder.keep(&home, &mut kept)?;
     for space in &mut kept.spaces {
         let mut ends = lab.topology.clients().chain([&lab.topology.server]);
@@ -157,9 +159,18 @@ fn stand(mut kept: Kept, path: &'static super::Path) -> Result<Kept> {
         space.address = own.map(|end| end.addresses.of(kept.axes.family).to_string());
     }
     kept.complete = true;
+    go_on()?;
     write(&home, &kept)?;
     lab.builder.stays = true;
     Ok(kept)
+}
+
+/// Has the user not asked to stop? The error undoes what was built.
+fn go_on() -> Result<()> {
+    if crate::signals::interrupted() {
+        return Err(Error::Worker(remote::Error::Interrupted));
+    }
+    Ok(())
 }
 
 /// Writes the state in one step: a reader sees the old or the new.

@@ -20,6 +20,7 @@ use hopyard_net::{Cgroup, NetNs, end_with_starter};
 
 use crate::Result;
 pub use crate::error::daemon::Error;
+use crate::load::remote;
 pub(crate) use home::Home;
 pub(crate) use said::shown;
 pub(crate) use service::Service;
@@ -205,6 +206,9 @@ impl Daemon {
         while !ready.shows() {
             if let Some(death) = self.death() {
                 return Err(death.into());
+            }
+            if crate::signals::interrupted() {
+                return Err(crate::Error::Worker(remote::Error::Interrupted));
             }
             if Instant::now() > deadline {
                 return Err(Error::Deaf {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use hopyard_net::{Handle, NetNs, owned, unbind};
 
 use super::{HOME, STATE, directory, draft, read, state_in};
+use crate::owner::{Life, Owner};
 use crate::part::{Part, Undone, undo};
-use crate::{Error, Result, role};
+use crate::{Error, Result, clean, role};
 
 /// Takes a kept lab down.
 ///
@@ -18,10 +19,9 @@ use crate::{Error, Result, role};
 /// removed; everything else is gone then.
 pub fn down(name: &str, force: bool) -> Result<()> {
     let kept = read(name)?;
-    if let Some(builder) = kept.builder_at_work() {
-        return Err(Error::Kept(format!(
-            "lab `{name}` is being built by another hopyard ({builder}): wait for it, or end that process"
-        )));
+    let builder = kept.builder();
+    if let Some(builder) = builder {
+        check_has_ended(name, builder)?;
     }
     let parts = kept.parts();
     let daemons: Vec<u32> = parts.iter().flat_map(|part| part.pids()).collect();
@@ -48,11 +48,29 @@ pub fn down(name: &str, force: bool) -> Result<()> {
             inside.join(", ")
         )));
     }
-    let problems = remove(name);
+    let mut problems = remove(name);
+    if let Some(builder) = builder {
+        // Its state does not say what it had: each part has the builder's id.
+        problems.extend(clean::after(builder)?.problems);
+    }
     if problems.is_empty() {
         Ok(())
     } else {
         Err(Error::Kept(problems.join("; ")))
+    }
+}
+
+/// May an unfinished lab be taken down? Nobody may work on it, and what it had must be known.
+fn check_has_ended(name: &str, builder: Owner) -> Result<()> {
+    match builder.life() {
+        Life::Gone => Ok(()),
+        Life::Lives => Err(Error::Kept(format!(
+            "lab `{name}` is being built by another hopyard ({builder}): wait for it, or end that process"
+        ))),
+        Life::Hidden => Err(Error::Kept(format!(
+            "lab `{name}` is unfinished, and its builder ({builder}) is in another PID namespace, whose processes cannot be \
+             seen from here: run `hopyard clean` there, or as root outside of all containers"
+        ))),
     }
 }
 
@@ -73,7 +91,7 @@ pub(crate) fn remove(name: &str) -> Vec<String> {
     for file in namespaces_in(&home) {
         parts.push(Box::new(Mounted(file)));
     }
-    // One that was never whole has its switch removed by its builder, or by `clean`.
+    // One that was never whole has its parts removed by its builder, by `down` or by `clean`.
     if let Ok(kept) = state_in(&home) {
         parts.extend(kept.parts());
     }

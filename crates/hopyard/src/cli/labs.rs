@@ -6,6 +6,7 @@ use super::args::{LabArgs, LabCommand};
 use super::{Done, Failure, pretty, print};
 use crate::lab::{self, clean as cleaning, keep};
 use crate::model::{Axes, LoadKind, Peer, together};
+use crate::signals;
 
 pub(super) fn lab(args: LabArgs) -> Done {
     match args.command {
@@ -54,7 +55,15 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     let axes = path.axes_of(&axes, LoadKind::TcpStream, peer);
     path.check_with(peer, &axes)?;
     path.available_with(&axes)?;
-    let kept = keep::up(name.unwrap_or(path.name), path, peer, &axes)?;
+    // What is built by then is undone, which a signal alone would leave standing.
+    signals::listen().map_err(|e| Failure::internal(&e))?;
+    let kept = keep::up(name.unwrap_or(path.name), path, peer, &axes).map_err(|error| {
+        if signals::interrupted() {
+            Failure::interrupted()
+        } else {
+            error.into()
+        }
+    })?;
     let mut text = format!(
         "lab `{}` is up: path {}, peer {}\n",
         kept.name, kept.path, kept.peer
