@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use hopyard::lab::Lab;
 use hopyard::model::{LoadKind, Peer};
 use hopyard_net::cpu;
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 
 use crate::axes::{build, devices, measured};
@@ -54,6 +55,32 @@ fn first_queues(lab: &Lab) -> Vec<(String, String, u32)> {
     }
     assert!(!queues.is_empty(), "no device: {}", lab.path.name);
     queues
+}
+
+/// Anybody may lock a directory that they can read.
+#[test]
+fn a_lock_on_a_directory_that_everybody_can_read_holds_up_no_lab() {
+    let _table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _beside = beside();
+    let run = fs::File::open("/run").unwrap();
+    let held = Flock::lock(run, FlockArg::LockExclusive).unwrap();
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(
+            build(&cell(
+                "veth",
+                Peer::Local,
+                LoadKind::TcpRr,
+                &[("rfs", "on")],
+            ))
+            .unwrap(),
+        );
+        end.send(()).unwrap();
+    });
+    let built = ended.recv_timeout(Duration::from_secs(20));
+    drop(held);
+    assert_eq!(built, Ok(()));
+    assert!(!std::path::Path::new("/run/hopyard-rfs.lock").exists());
 }
 
 #[test]

@@ -3,12 +3,12 @@
 //! It is one for the whole machine. A lab that needs it notes how large it was, and the last of such labs sets it back: when
 //! it goes, or by `clean` after a SIGKILL.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::Path;
 
+use hopyard_net::owned::Lock;
 use hopyard_net::{Handle, NetNs};
-use nix::fcntl::{Flock, FlockArg};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ const SYSCTL: &str = "net/core/rps_sock_flow_entries";
 /// A directory for each lab that uses the table, with what the table was before.
 const HOME: Home = Home::new("flow table", "/run/hopyard-rfs", &[]);
 const BEFORE: &str = "before";
+/// Not the directory, which comes and goes under the lock, and which others can open.
+const LOCK: &str = "/run/hopyard-rfs.lock";
 
 /// Its name in the state of a kept lab.
 const KEY: &str = "flow_table";
@@ -125,11 +127,9 @@ impl Kind for Tables {
 }
 
 /// Labs come and go in many processes: one at a time looks and changes.
-fn turn() -> Result<Flock<File>> {
-    let run = Path::new("/run");
-    let file = File::open(run).map_err(file_error("open", run))?;
-    Flock::lock(file, FlockArg::LockExclusive)
-        .map_err(|(_, errno)| file_error("lock", run)(errno.into()))
+fn turn() -> Result<Lock> {
+    let file = Path::new(LOCK);
+    Lock::wait(file).map_err(file_error("lock", file))
 }
 
 /// What the table was before the first of the labs, as this one noted it.

@@ -20,6 +20,10 @@ use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
 use crate::directories::retry;
 
+mod lock;
+
+pub use lock::Lock;
+
 /// What group and others must not have of a directory.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// `S_ISVTX`: in such a directory nobody can rename or remove what others own.

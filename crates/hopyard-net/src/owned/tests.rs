@@ -111,3 +111,25 @@ fn somebody_elses_directory_is_refused() {
         "refused before anything is made"
     );
 }
+
+#[test]
+fn a_lock_is_one_holders_on_a_file_that_only_its_owner_can_open() {
+    let room = Room::new("lock");
+    let file = room.at("lock");
+    // What a holder that was killed leaves.
+    fs::write(&file, "").unwrap();
+    drop(Lock::wait(&file).unwrap());
+    assert!(!file.exists());
+    let held = Lock::take(&file).unwrap().unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o600);
+    assert!(Lock::take(&file).unwrap().is_none());
+    let waits = std::thread::spawn({
+        let file = file.clone();
+        move || drop(Lock::wait(&file).unwrap())
+    });
+    drop(held);
+    waits.join().unwrap();
+    assert!(!file.exists());
+    symlink(room.at("data"), &file).unwrap();
+    assert!(Lock::wait(&file).is_err() && !room.at("data").exists());
+}
