@@ -1,6 +1,6 @@
 //! `hopyard lab` and `hopyard clean`, for real.
 
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -420,6 +420,37 @@ fn down_takes_all_of_a_lab_whose_builder_was_killed() {
                 run(&["clean"]).exits(0).prints(&["nothing to clean"]);
             }
             assert!(unfinished > 0);
+        });
+        before.unchanged().unwrap();
+    });
+}
+
+#[test]
+fn down_leaves_a_lab_that_got_the_name_meanwhile() {
+    apart(|| {
+        let before = Traces::now();
+        unharmed(|| {
+            let _ends = Ends("test-again");
+            let lab = Path::new(keep::HOME).join("test-again");
+            let up = ["lab", "up", "veth", "--name", "test-again"];
+            run(&up).exits(0);
+            let first = std::fs::metadata(&lab).unwrap().ino();
+            // It has looked at the lab, and is held up before it takes the name away.
+            let mut slow = Command::new("strace");
+            slow.args(["-f", "-qq", "-o", "/dev/null", "-e"]);
+            slow.arg("inject=?rename,?renameat,renameat2:delay_enter=3000000");
+            slow.env_remove("LD_LIBRARY_PATH");
+            slow.args(["--", PROGRAM, "lab", "down", "test-again"]);
+            let slow = Running::start(slow);
+            std::thread::sleep(Duration::from_secs(1));
+            run(&["lab", "down", "test-again"]).exits(0);
+            run(&up).exits(0);
+            assert_ne!(first, std::fs::metadata(&lab).unwrap().ino());
+            slow.wait()
+                .exits(2)
+                .says(&["another of that name was built meanwhile, which stays"]);
+            run(&["lab", "exec", "test-again", "a", "--", "true"]).exits(0);
+            run(&["lab", "down", "test-again"]).exits(0);
         });
         before.unchanged().unwrap();
     });

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hopyard_net::{Handle, NetNs, owned, unbind};
 
+use super::survey::{Identity, identity};
 use super::{HOME, STATE, directory, draft, read, state_in};
 use crate::owner::{Life, Owner};
 use crate::part::{Part, Undone, undo};
@@ -18,6 +19,8 @@ use crate::{Error, Result, clean, role};
 /// There is none of that name, processes still run in it (unless `force`), or something could not be
 /// removed; everything else is gone then.
 pub fn down(name: &str, force: bool) -> Result<()> {
+    // Before it is read: what is removed is what was looked at.
+    let looked_at = identity(&directory(name));
     let kept = read(name)?;
     let builder = kept.builder();
     if let Some(builder) = builder {
@@ -48,7 +51,7 @@ pub fn down(name: &str, force: bool) -> Result<()> {
             inside.join(", ")
         )));
     }
-    let mut problems = remove(name);
+    let mut problems = remove_as(name, looked_at);
     if let Some(builder) = builder {
         // Its state does not say what it had: each part has the builder's id.
         problems.extend(clean::after(builder)?.problems);
@@ -76,17 +79,17 @@ fn check_has_ended(name: &str, builder: Owner) -> Result<()> {
 
 /// Removes whatever there is of a kept lab, going on past failures.
 pub(crate) fn remove(name: &str) -> Vec<String> {
-    let home = draft();
-    match fs::rename(directory(name), &home) {
-        Ok(()) => {}
+    remove_as(name, None)
+}
+
+/// The same of a lab that has this directory, where it matters which: another one may have got the name meanwhile.
+fn remove_as(name: &str, looked_at: Option<Identity>) -> Vec<String> {
+    let home = match set_aside(name, looked_at) {
+        Ok(Some(home)) => home,
         // Somebody else was faster.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
-        Err(error) => {
-            return vec![format!(
-                "cannot rename the directory of lab `{name}` to remove it: {error}"
-            )];
-        }
-    }
+        Ok(None) => return Vec::new(),
+        Err(problem) => return vec![problem],
+    };
     let mut parts: Vec<Box<dyn Part>> = vec![Box::new(Directory(home.clone()))];
     for file in namespaces_in(&home) {
         parts.push(Box::new(Mounted(file)));
@@ -96,6 +99,37 @@ pub(crate) fn remove(name: &str) -> Vec<String> {
         parts.extend(kept.parts());
     }
     undo(parts.iter_mut().map(|part| &mut **part))
+}
+
+/// Takes the name from a lab's directory, and gives its new path; `None` where there is no such lab. Only then can nobody exchange
+/// it, so then it is compared with the one looked at, and gets its name back if it is another.
+fn set_aside(
+    name: &str,
+    looked_at: Option<Identity>,
+) -> std::result::Result<Option<PathBuf>, String> {
+    let home = draft();
+    match fs::rename(directory(name), &home) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(format!(
+                "cannot rename the directory of lab `{name}` to remove it: {error}"
+            ));
+        }
+    }
+    if looked_at.is_none() || identity(&home) == looked_at {
+        return Ok(Some(home));
+    }
+    match fs::rename(&home, directory(name)) {
+        Ok(()) => Err(format!(
+            "lab `{name}` was taken down by somebody else and another of that name was built meanwhile, which stays"
+        )),
+        Err(error) => Err(format!(
+            "cannot give lab `{name}`, which was built meanwhile, its name back: {error}; rename {} to {} by hand",
+            home.display(),
+            directory(name).display()
+        )),
+    }
 }
 
 /// The directory of a kept lab.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use serde::de::IgnoredAny;
 
@@ -78,10 +79,10 @@ enum Look {
 
 /// What a directory holds that is no draft.
 fn look(name: &str) -> Look {
-    let there = identity(name);
+    let there = identity(&directory(name));
     let kept = check_name(name).and_then(|()| state_in(&directory(name)));
     // It may have gone away meanwhile, and perhaps another of its name came.
-    if there.is_none() || there != identity(name) {
+    if there.is_none() || there != identity(&directory(name)) {
         return Look::Gone;
     }
     match kept {
@@ -137,9 +138,12 @@ impl States {
     }
 }
 
-/// Which directory has a name just now.
-fn identity(name: &str) -> Option<(u64, u64)> {
-    let there = fs::metadata(directory(name)).ok()?;
+/// Device and inode number of a directory.
+pub(super) type Identity = (u64, u64);
+
+/// Which directory has a path just now.
+pub(super) fn identity(path: &Path) -> Option<Identity> {
+    let there = fs::metadata(path).ok()?;
     Some((there.dev(), there.ino()))
 }
 
