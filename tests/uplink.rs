@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 use std::time::Duration;
 
-use hopyard_net::NetNs;
+use hopyard_net::{Handle, NetNs};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -162,6 +162,18 @@ impl Site {
     }
 }
 
+/// From which ports the workers of a run connect: all namespaces of a lab say so, also that of the far machine.
+fn ports_of_workers(running: &Running) -> Vec<String> {
+    let mut workers = running.processes();
+    workers.retain(Process::is_worker);
+    let ports = |worker: &Process| {
+        let ns = NetNs::open(format!("/proc/{}/ns/net", worker.pid).as_ref()).unwrap();
+        let handle = Handle::new(&ns).unwrap();
+        handle.sysctl("net/ipv4/ip_local_port_range").unwrap()
+    };
+    workers.iter().map(ports).collect()
+}
+
 const BRIEF: [&str; 6] = ["--window", "100ms", "--warm-up", "30ms", "--blocks", "2..2"];
 
 #[test]
@@ -273,6 +285,7 @@ fn after_sigkill_clean_puts_both_cards_back() {
         let before = [site.state(&site.here), site.state(&site.there)];
         let running = site.with_traffic();
         assert_ne!(before[0], site.state(&site.here));
+        assert_eq!(ports_of_workers(&running), ["1024\t65535"; 2]);
         // Whoever has a lab with it keeps it.
         let said = site.clean(&site.here);
         said.exits(0);

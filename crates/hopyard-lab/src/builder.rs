@@ -17,7 +17,7 @@ use crate::model::{Axes, OffloadFlag};
 pub(super) const ETH: &str = "eth0";
 
 /// New namespaces take reverse path filters over from the host, whatever it has.
-const SYSCTLS: [(&str, &str); 3] = [
+pub(super) const SYSCTLS: [(&str, &str); 3] = [
     ("net/ipv4/conf/all/rp_filter", "0"),
     ("net/ipv4/conf/default/rp_filter", "0"),
     ("net/ipv4/ip_local_port_range", "1024 65535"),

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use hopyard_net::{Handle, LinkKind, NewLink, pipe};
 use serde::{Deserialize, Serialize};
 
+use super::builder::SYSCTLS;
 use super::card::{self, Card};
 use super::endpoints::Prefix;
 use super::error::Cable;
@@ -143,7 +144,7 @@ pub fn serve(card: &str) -> Result<()> {
 }
 
 fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
-    let space = Handle::create_many(1, &[])?
+    let space = Handle::create_many(1, &SYSCTLS)?
         .pop()
         .ok_or_else(|| Error::Kept("no namespace was made".to_owned()))?;
     let mut taken = card::take(LabId::next(), card, &space, FAR_END, order.mtu)?;
