@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hopyard::lab::{Lab, role};
 use hopyard::model::{LoadKind, Peer};
+use hopyard::tapswitch::{Claim, Error, socket};
 use hopyard_net::{Handle, NetNs};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
@@ -139,6 +140,21 @@ fn a_kept_lab_has_its_switch_until_it_is_taken_down() {
                 assert!(found.iter().all(gone), "{found:?}");
             }
         });
+        before.unchanged().unwrap();
+    });
+}
+
+#[test]
+fn of_two_switches_that_take_a_name_at_once_one_has_it() {
+    apart(|| {
+        let before = Traces::now();
+        let one = Claim::take("test-twice").unwrap();
+        // What the other sees where both looked before either listened.
+        fs::remove_file(socket("test-twice")).unwrap();
+        let error = Claim::take("test-twice").unwrap_err();
+        assert!(matches!(error, Error::Taken(_)), "{error}");
+        drop(one);
+        drop(Claim::take("test-twice").unwrap());
         before.unchanged().unwrap();
     });
 }

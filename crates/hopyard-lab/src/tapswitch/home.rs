@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hopyard_net::owned;
+use hopyard_net::owned::{self, Lock};
 
 use super::Document;
 use crate::owner::LabId;
@@ -164,6 +164,8 @@ pub fn need_free(name: &str) -> Result<(), Error> {
 pub struct Claim {
     listener: UnixListener,
     directory: PathBuf,
+    /// Of two that start at once, one has it.
+    lock: Option<Lock>,
 }
 
 impl Claim {
@@ -174,8 +176,7 @@ impl Claim {
     pub fn take(name: &str) -> Result<Self, Error> {
         need_free(name)?;
         let directory = Path::new(HOME).join(name);
-        let what = || format!("make directory {}", directory.display());
-        owned::make_directory(&directory, 0o755).map_err(failed(what()))?;
+        let lock = lock(&directory)?.ok_or_else(|| Error::Taken(name.to_owned()))?;
         let socket = socket(name);
         let what = || format!("listen on {}", socket.display());
         // Nobody answers there, or it would not be free.
@@ -193,6 +194,7 @@ impl Claim {
         Ok(Self {
             listener,
             directory,
+            lock: Some(lock),
         })
     }
 
@@ -215,10 +217,28 @@ impl Claim {
     }
 }
 
+/// Makes the directory of a switch and takes the lock in it; `None` where a switch has it. One that ends removes both meanwhile.
+fn lock(directory: &Path) -> Result<Option<Lock>, Error> {
+    const TRIES: u32 = 10;
+    let once = || {
+        owned::make_directory(directory, 0o755)?;
+        Lock::take(&directory.join("lock"))
+    };
+    let mut taken = once();
+    for _ in 1..TRIES {
+        match &taken {
+            Err(error) if error.kind() == ErrorKind::NotFound => taken = once(),
+            _ => break,
+        }
+    }
+    taken.map_err(failed(format!("lock directory {}", directory.display())))
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
         // What is left of it is nobody's, and the next of that name takes it.
         let _ = owned::remove_file(&self.directory.join("ctl"));
+        self.lock = None;
         let _ = owned::remove_directory(&self.directory);
         let _ = owned::remove_directory(Path::new(HOME));
     }
