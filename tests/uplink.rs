@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::support::apart;
 use crate::support::cli::{PATIENCE, PROGRAM, Running, Said, has_traffic, hopyard};
 use crate::support::plan::Room;
 use crate::support::procs::Process;
-use crate::support::{tell, until};
+use crate::support::{skip_part, tell, until};
 
 /// Boot ids of machines that there are not.
 const BOOT: [&str; 2] = [
@@ -408,6 +409,32 @@ fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_change
         site.at(&site.here, "ip link set eth0 nomaster; ip link del br9; ip link add link eth0 name eth0.5 type vlan id 5 || true");
         if site.state(&site.here).contains("eth0.5") {
             check(&["--paths", "bridge"], &["`eth0.5` is on top of it"]);
+        }
+        site.at(
+            &site.here,
+            "ip link del eth0.5 || true; ip link add vx9 type vxlan id 9 dev eth0 dstport 4789",
+        );
+        check(&["--paths", "bridge"], &["`vx9` is on top of it"]);
+        site.at(&site.here, "ip link del vx9; nft add table netdev t");
+        site.at(
+            &site.here,
+            "nft add chain netdev t c '{ type filter hook ingress device eth0 priority 0; }'",
+        );
+        let why = "nftables has it in";
+        check(&["--paths", "bridge"], &[why, "chain `t c`"]);
+        site.at(
+            &site.here,
+            "nft flush ruleset; nft add table inet t
+             nft add flowtable inet t f '{ hook ingress priority 0; devices = { mgmt0, eth0 }; }' || true",
+        );
+        if site
+            .at(&site.here, "nft list ruleset")
+            .contains("flowtable")
+        {
+            check(&["--paths", "bridge"], &[why, "flowtable `t f`"]);
+        } else {
+            let present = Path::new("/sys/module/nf_flow_table").exists();
+            skip_part("flow tables", present, "nft cannot make one");
         }
     });
 }

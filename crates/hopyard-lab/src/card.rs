@@ -162,6 +162,13 @@ fn check(home: &Handle, card: &str) -> Result<()> {
             qdiscs.join(", ")
         ));
     }
+    let hooks = home.nft_hooks_of(card)?;
+    if !hooks.is_empty() {
+        return refuse(format!(
+            "nftables has it in {}, which would lose it: take it out there first",
+            hooks.join(", ")
+        ));
+    }
     Ok(())
 }
 

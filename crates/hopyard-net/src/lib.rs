@@ -66,6 +66,7 @@ mod netlink;
 mod netns;
 mod nfnetlink;
 mod nft;
+mod nft_devices;
 mod offload;
 pub mod owned;
 mod packet;

@@ -55,7 +55,7 @@ pub struct Link {
     pub promiscuous: bool,
     /// Index of the bridge it is a port of.
     pub master: Option<u32>,
-    /// Index of the device below, or of the peer; it may be an index of another namespace.
+    /// Index of the device below, or of the peer, or of the one that a tunnel was made on; it may be an index of another namespace.
     pub lower: Option<u32>,
     /// The namespace that `lower` is in, by this namespace's number for it; `None`: this one.
     pub lower_ns: Option<i32>,

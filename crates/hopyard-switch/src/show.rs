@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::bypass::bypassed_rules;
 use crate::error::Result;
+use crate::here::is_pair;
 use crate::layout::{
     ETHERNET_HEADER, HOLDS_PREFIX, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP, PORT_FOLLOW,
     PORT_ISOLATED, PORT_PEER, PORT_RATE_IN, PORT_RATE_OUT, PORT_ROUTER, PortRecord, SWITCH_ANSWERS,
@@ -162,7 +163,9 @@ impl Switch {
         for (slot, record) in self.state.ports()? {
             let link = links.get(&record.device);
             if let Some(link) = link {
-                let peer = handle.lower_of(link).ok().flatten();
+                let peer = is_pair(link)
+                    .then(|| handle.lower_of(link).ok().flatten())
+                    .flatten();
                 let port = PortSeen {
                     record: &record,
                     link,

@@ -20,6 +20,8 @@ const XDP_ATTACHED_NONE: u8 = 0;
 const XDP_ATTACHED_SKB: u8 = 2;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VXLAN_LINK: u16 = 3;
+const IFLA_AMT_LINK: u16 = 4;
 
 pub(super) fn parse(reply: &[u8]) -> Link {
     let flags = u32_at(reply, 8).unwrap_or(0);
@@ -29,6 +31,7 @@ pub(super) fn parse(reply: &[u8]) -> Link {
         carrier: flags & IFF_LOWER_UP != 0,
         ..Link::default()
     };
+    let mut below = None;
     for (kind, value) in attributes(reply, IFINFOMSG) {
         match kind {
             IFLA_ADDRESS => link.mac = value.try_into().ok(),
@@ -44,15 +47,28 @@ pub(super) fn parse(reply: &[u8]) -> Link {
             IFLA_XDP => link.xdp = xdp_hook(value),
             IFLA_LINKINFO => {
                 link.kind = attribute(value, 0, IFLA_INFO_KIND).map(text);
-                link.vlan = attribute(value, 0, IFLA_INFO_DATA)
+                let data = attribute(value, 0, IFLA_INFO_DATA).unwrap_or_default();
+                link.vlan = attribute(data, 0, IFLA_VLAN_ID)
                     .filter(|_| link.kind.as_deref() == Some("vlan"))
-                    .and_then(|data| attribute(data, 0, IFLA_VLAN_ID))
                     .and_then(|id| u16_at(id, 0));
+                below = below_tunnel(link.kind.as_deref(), data);
             }
             _ => {}
         }
     }
+    link.lower = link.lower.or(below);
     link
+}
+
+/// The device that a tunnel was made on, of kinds that do not say it by `IFLA_LINK`.
+fn below_tunnel(kind: Option<&str>, data: &[u8]) -> Option<u32> {
+    let wanted = match kind? {
+        "vxlan" => IFLA_VXLAN_LINK,
+        "amt" => IFLA_AMT_LINK,
+        _ => return None,
+    };
+    let index = u32_at(attribute(data, 0, wanted)?, 0);
+    index.filter(|index| *index != 0)
 }
 
 fn xdp_hook(value: &[u8]) -> Option<XdpHook> {

@@ -425,6 +425,8 @@ fn vxlan_crosses_an_underlay_in_another_namespace() {
     };
     a.add_link(&NewLink::new("vx1", kind(1, "10.0.0.2")))
         .unwrap();
+    let index = |name| a.link(name).unwrap().index;
+    assert_eq!(a.link("vx1").unwrap().lower, Some(index("a0")));
     for kind in [kind(1 << 24, "10.0.0.2"), kind(1, "fd00::2")] {
         assert!(matches!(
             a.add_link(&NewLink::new("vx2", kind)),
