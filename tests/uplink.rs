@@ -81,12 +81,14 @@ impl Site {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// All that a machine has configured, in any order: no counters, not whether the other end is up or the card ever was, and of
-    /// the link-local addresses only the one that the test gave, because the kernel gives others a moment after a card comes up.
+    /// All that a machine has configured, in any order, with the index of its card: no counters, not whether the other end is up or the
+    /// card ever was, and of the link-local addresses only the one that the test gave, because the kernel gives others a moment after a
+    /// card comes up.
     fn state(&self, ns: &NetNs) -> String {
         self.at(
             ns,
-            "ip -o link show | sed 's/^[0-9]*: //; s/@[^:]*//; s/ link-netns.*//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ state [A-Z]*//; s/qdisc noop /qdisc noqueue /' | sort
+            "ip -o link show dev eth0 2>/dev/null | cut -d: -f1
+             ip -o link show | sed 's/^[0-9]*: //; s/@[^:]*//; s/ link-netns.*//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ state [A-Z]*//; s/qdisc noop /qdisc noqueue /' | sort
              ip -o addr show | sed 's/^[0-9]*: //; s/valid_lft.*//; /fe80::77/b; /inet6 fe80:/d' | sort
              ip -4 route show table all | sed 's/ linkdown//' | sort; ip -6 route show table main | sed '/^fe80:/d' | sort
              ip -6 route show table main dev mgmt0 | sort

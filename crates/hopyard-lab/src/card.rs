@@ -44,6 +44,9 @@ struct Record {
     what: String,
     /// Its name where it belongs.
     card: String,
+    /// Its index where it belongs; records of earlier versions have none.
+    #[serde(default)]
+    index: Option<u32>,
     /// Its name in the lab.
     within: String,
     /// Inode number of the namespace where it belongs.
@@ -63,7 +66,8 @@ struct Record {
 pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32) -> Result<Card> {
     let home = Handle::here()?;
     // It may be an altname (`ip link property`): the kernel finds the device by it, and would not give it that name again.
-    let card = &*home.link(card)?.name;
+    let link = home.link(card)?;
+    let card = &*link.name;
     check(&home, card)?;
     check_is_back(&home, card)?;
     let config = home.device_config(card)?;
@@ -72,6 +76,7 @@ pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32
             "`{card}` is `{within}` of a lab of hopyard; `hopyard clean` puts it back when that lab has ended"
         ),
         card: card.to_owned(),
+        index: Some(link.index),
         within: within.to_owned(),
         home: home.ns().inode()?,
         mtu: config.mtu,
@@ -310,7 +315,10 @@ fn bring_home(record: &Record, lab: &Handle, home: &Handle) -> Result<()> {
             lab.rename(&record.within, card)?;
         }
     }
-    Ok(lab.move_to(card, home.ns())?)
+    Ok(match record.index {
+        Some(index) => lab.move_as(card, home.ns(), index)?,
+        None => lab.move_to(card, home.ns())?,
+    })
 }
 
 impl Part for Card {

@@ -1,8 +1,7 @@
 //! Making, changing, listing and deleting devices.
 
+mod place;
 mod read;
-
-use std::os::fd::{AsFd, AsRawFd};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -316,32 +315,6 @@ impl Handle {
             name,
             with(name, LinkAttribute::Address(mac.to_vec())),
         )
-    }
-
-    /// Moves a device to another namespace, where it arrives down and without addresses.
-    ///
-    /// # Errors
-    /// [`Error::Missing`]; [`Error::Kernel`] (`EEXIST`) when the name is taken there, (`EINVAL`) for
-    /// devices that are bound to their namespace.
-    pub fn move_to(&self, name: &str, ns: &NetNs) -> Result<()> {
-        let what = format!("move `{name}` to another namespace");
-        let fd = ns.as_fd().as_raw_fd();
-        self.change(&what, name, with(name, LinkAttribute::NetNsFd(fd)))
-    }
-
-    /// Renames a device.
-    ///
-    /// # Errors
-    /// [`Error::Missing`]; [`Error::Kernel`] (`EEXIST`) when the name is taken.
-    pub fn rename(&self, name: &str, new: &str) -> Result<()> {
-        let what = format!("rename `{name}` to `{new}`");
-        check_name(&what, new)?;
-        let mut message = LinkMessage::default();
-        message.header.index = self.index_for(&what, name)?;
-        message
-            .attributes
-            .push(LinkAttribute::IfName(new.to_owned()));
-        self.change(&what, name, message)
     }
 
     /// Changes one attribute of a device.

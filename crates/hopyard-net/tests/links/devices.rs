@@ -196,3 +196,20 @@ fn offloads_are_read_back() {
         OffloadState::Fixed(false)
     );
 }
+
+#[test]
+fn a_device_comes_back_with_the_index_that_it_had() {
+    let (a, b) = pair();
+    let there = namespace();
+    let index = a.link("a0").unwrap().index;
+    // Its index is taken there, so that it gets another one on the way.
+    there.add_link(&veth("x0", "x1", None)).unwrap();
+    a.move_to("a0", there.ns()).unwrap();
+    assert_ne!(there.link("a0").unwrap().index, index);
+    there.move_as("a0", a.ns(), index).unwrap();
+    assert_eq!(a.link("a0").unwrap().index, index);
+    // Somebody else has it now.
+    let taken = b.link("b0").unwrap().index;
+    a.move_as("a0", b.ns(), taken).unwrap();
+    assert_ne!(b.link("a0").unwrap().index, taken);
+}
