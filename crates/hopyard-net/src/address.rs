@@ -24,6 +24,7 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 pub(crate) const RTA_OIF: u16 = 4;
 pub(crate) const RTA_GATEWAY: u16 = 5;
+pub(crate) const RTA_PREFSRC: u16 = 7;
 pub(crate) const RTA_MULTIPATH: u16 = 9;
 pub(crate) const RTA_NH_ID: u16 = 30;
 const RTA_VIA: u16 = 18;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_REPLACE, NetlinkSerializable};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -10,7 +12,7 @@ use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::route::RouteMessage;
 use netlink_packet_route::tc::TcMessage;
 
-use crate::address::{RTA_GATEWAY, RTA_OIF, RTMSG};
+use crate::address::{RTA_GATEWAY, RTA_OIF, RTA_PREFSRC, RTMSG};
 use crate::attrs::{TCA_KIND, TCMSG, attribute, attributes, text, u32_at};
 use crate::error::{Error, Result};
 use crate::handle::{Handle, refused};
@@ -32,6 +34,10 @@ const LOCAL: u8 = 255;
 const UNICAST: u8 = 1;
 /// Learned of a destination, such as its MTU (`RTM_F_CLONED`); it ends by itself.
 const CLONED: u32 = 0x200;
+/// How long the kernel may look for others that have an IPv6 address: some 2 s, once there is a carrier.
+const DETECTION: Duration = Duration::from_secs(8);
+/// How often to try again meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
 /// Below /proc/sys/net, a directory for each device.
 const PLACES: [&str; 4] = ["ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"];
 
@@ -147,23 +153,40 @@ impl Handle {
                 with_index_at(address, 4, index),
             ));
         }
+        problems.extend(self.put_routes_back(&config.routes, index));
+        Ok(problems)
+    }
+
+    /// Gives the refusals.
+    fn put_routes_back(&self, routes: &[Vec<u8>], index: u32) -> Vec<Error> {
+        let mut problems = Vec::new();
+        let deadline = Instant::now() + DETECTION;
         // Routes to gateways come after those by which the gateways are reached.
-        let mut routes: Vec<&Vec<u8>> = config.routes.iter().collect();
+        let mut routes: Vec<&Vec<u8>> = routes.iter().collect();
         routes.sort_by_key(|route| attribute(route, RTMSG, RTA_GATEWAY).is_some());
         for route in routes {
-            // `NLM_F_REPLACE` would take away another device's route with the same destination and metric. The kernel may have made this
-            // one already, with its address.
-            let put = self.put_back(
-                "put a route back",
-                (RTM_NEWROUTE, NLM_F_CREATE | NLM_F_APPEND),
-                route_by(route, index),
-            );
-            match put {
-                Err(error) if error.errno() == Some(libc::EEXIST) => {}
-                put => noted(put),
+            let mut put = self.put_route_back(route, index);
+            while is_too_early(route, &put) && Instant::now() < deadline {
+                thread::sleep(LOOK);
+                put = self.put_route_back(route, index);
             }
+            problems.extend(put.err());
         }
-        Ok(problems)
+        problems
+    }
+
+    fn put_route_back(&self, route: &[u8], index: u32) -> Result<()> {
+        // `NLM_F_REPLACE` would take away another device's route with the same destination and metric. The kernel may have made this
+        // one already, with its address.
+        let put = self.put_back(
+            "put a route back",
+            (RTM_NEWROUTE, NLM_F_CREATE | NLM_F_APPEND),
+            route_by(route, index),
+        );
+        match put {
+            Err(error) if error.errno() == Some(libc::EEXIST) => Ok(()),
+            put => put,
+        }
     }
 
     fn put_back(&self, what: &str, (kind, flags): (u16, u16), bytes: Vec<u8>) -> Result<()> {
@@ -180,6 +203,16 @@ fn is_of_user(route: &[u8]) -> bool {
     let is_learned = u32_at(route, 8).is_some_and(|flags| flags & CLONED != 0);
     let is_kernels = protocol == Some(BY_KERNEL) && (table == Some(LOCAL) || kind != Some(UNICAST));
     !is_learned && !is_kernels
+}
+
+/// Was an IPv6 route refused because of its source address? The kernel does not take one before it has found out that nobody else
+/// has the address (RFC 4862, section 5.4).
+fn is_too_early(route: &[u8], put: &Result<()>) -> bool {
+    let is_refused = put
+        .as_ref()
+        .is_err_and(|error| error.errno() == Some(libc::EINVAL));
+    let is_ipv6 = route.first().copied().map(i32::from) == Some(libc::AF_INET6);
+    is_refused && is_ipv6 && attribute(route, RTMSG, RTA_PREFSRC).is_some()
 }
 
 fn with_index_at(message: &[u8], at: usize, index: u32) -> Vec<u8> {

@@ -1,13 +1,16 @@
 //! Devices, their settings and what the errors say.
 
 use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hopyard_net::{
     BridgeSettings, Error, KINDS, LinkKind, MacvlanMode, NewLink, Offload, OffloadState,
     probe_kind, probe_shaping,
 };
 
-use crate::{ip, namespace, pair, veth};
+use crate::{PATIENCE, ip, namespace, pair, veth};
 
 /// A kind is either made or reported as unsupported with a remedy, whatever this kernel has.
 #[test]
@@ -212,4 +215,33 @@ fn a_device_comes_back_with_the_index_that_it_had() {
     let taken = b.link("b0").unwrap().index;
     a.move_as("a0", b.ns(), taken).unwrap();
     assert_ne!(b.link("a0").unwrap().index, taken);
+}
+
+#[test]
+fn a_route_from_an_address_that_is_looked_for_elsewhere_first_is_put_back() {
+    let (a, _b) = pair();
+    let there = namespace();
+    let ip = |words: &str| {
+        let words = words.split(' ');
+        let output = a.ns().run(|| Command::new("ip").args(words).output());
+        output.unwrap().unwrap()
+    };
+    a.set_sysctl("net/ipv6/conf/a0/accept_dad", "1").unwrap();
+    a.set_sysctl("net/ipv6/conf/a0/dad_transmits", "1").unwrap();
+    ip("-6 address add fd00:5::1/64 dev a0");
+    let route = "fd00:77::/64 dev a0 src fd00:5::1";
+    let deadline = Instant::now() + PATIENCE;
+    assert!(!ip(&format!("-6 route add {route}")).status.success());
+    while !ip(&format!("-6 route add {route}")).status.success() {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(50));
+    }
+    let config = a.device_config("a0").unwrap();
+    a.move_to("a0", there.ns()).unwrap();
+    there.move_to("a0", a.ns()).unwrap();
+    let refused = a.configure_device("a0", &config).unwrap();
+    assert!(refused.is_empty(), "{refused:?}");
+    let shown = ip("-6 route show fd00:77::/64").stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("src fd00:5::1"), "{shown}");
 }
