@@ -1,4 +1,4 @@
-//! Counters of devices and queueing disciplines.
+//! Counters of devices, and the kinds of their queueing disciplines.
 
 use std::fs::File;
 use std::io;
@@ -7,17 +7,13 @@ use std::os::unix::fs::FileExt;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::TcMessage;
 
-use crate::attrs::{TCA_KIND, TCMSG, attribute, text, u32_at, u64_at};
+use crate::attrs::{TCA_KIND, TCMSG, attribute, text, u32_at};
 use crate::error::{Error, Result};
 use crate::handle::{COUNTERS, Handle};
 
 /// Lines of [`COUNTERS`] before the first device.
 const HEADS: usize = 2;
 const TC_H_ROOT: u32 = u32::MAX;
-const TCA_STATS2: u16 = 7;
-const TCA_STATS_BASIC: u16 = 1;
-const TCA_STATS_QUEUE: u16 = 3;
-const TCA_STATS_PKT64: u16 = 8;
 
 /// The counters of one device, all since it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,26 +37,6 @@ pub struct DeviceStats {
     pub rx_errors: u64,
     /// Packets that could not be sent (`tx_errors` of the kernel).
     pub tx_errors: u64,
-}
-
-/// The counters of a queueing discipline.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct QdiscStats {
-    /// Its kind: `tbf`, `pfifo_fast`.
-    pub kind: String,
-    /// Bytes sent, as the discipline counts them.
-    pub bytes: u64,
-    /// Packets sent, a GSO packet counted by its segments.
-    pub packets: u64,
-    /// Packets that the discipline dropped instead of queueing or sending.
-    pub drops: u64,
-    /// How often a packet had to wait for the rate.
-    pub overlimits: u64,
-    /// Bytes that are in the queue now.
-    pub backlog_bytes: u64,
-    /// Packets that are in the queue now.
-    pub queued: u64,
 }
 
 impl Handle {
@@ -97,27 +73,10 @@ impl Handle {
         let roots = replies
             .iter()
             .filter(|reply| u32_at(reply, 12) == Some(TC_H_ROOT))
-            .filter_map(|reply| Some((u32_at(reply, 4)?, qdisc(reply).kind)));
+            .filter_map(|reply| {
+                Some((u32_at(reply, 4)?, text(attribute(reply, TCMSG, TCA_KIND)?)))
+            });
         Ok(roots.filter(|(_, kind)| kind != "noqueue").collect())
-    }
-
-    /// The counters of the root queueing discipline of a device; `None` where it has none (`noqueue`,
-    /// the default of virtual devices).
-    ///
-    /// # Errors
-    /// [`Error::Missing`](crate::Error::Missing) if there is no such device.
-    pub fn qdisc_stats(&self, name: &str) -> Result<Option<QdiscStats>> {
-        let what = format!("read the queue counters of `{name}`");
-        let index = self.index_for(&what, name)?;
-        // A request for one qdisc is answered only to those who ask for an echo, with a notification
-        // to everybody else; the dump disturbs nobody.
-        let message = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
-        let replies = self.dump(&what, &message)?;
-        Ok(replies
-            .iter()
-            .filter(|reply| u32_at(reply, 4) == Some(index) && u32_at(reply, 12) == Some(TC_H_ROOT))
-            .map(|reply| qdisc(reply))
-            .find(|stats| stats.kind != "noqueue"))
     }
 }
 
@@ -177,25 +136,6 @@ fn device(line: &str) -> Option<DeviceStats> {
         rx_errors,
         tx_errors,
     })
-}
-
-fn qdisc(reply: &[u8]) -> QdiscStats {
-    let stats = attribute(reply, TCMSG, TCA_STATS2).unwrap_or_default();
-    let basic = attribute(stats, 0, TCA_STATS_BASIC).unwrap_or_default();
-    let queue = attribute(stats, 0, TCA_STATS_QUEUE).unwrap_or_default();
-    let narrow = |bytes: &[u8], offset: usize| u64::from(u32_at(bytes, offset).unwrap_or(0));
-    let wide = attribute(stats, 0, TCA_STATS_PKT64).and_then(|value| u64_at(value, 0));
-    QdiscStats {
-        kind: attribute(reply, TCMSG, TCA_KIND)
-            .map(text)
-            .unwrap_or_default(),
-        bytes: u64_at(basic, 0).unwrap_or(0),
-        packets: wide.unwrap_or_else(|| narrow(basic, 8)),
-        queued: narrow(queue, 0),
-        backlog_bytes: narrow(queue, 4),
-        drops: narrow(queue, 8),
-        overlimits: narrow(queue, 16),
-    }
 }
 
 #[cfg(test)]

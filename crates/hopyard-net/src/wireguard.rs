@@ -1,4 +1,4 @@
-//! WireGuard devices: keys, peers and what passed, by generic netlink (`include/uapi/linux/wireguard.h`).
+//! WireGuard devices: keys and peers, by generic netlink (`include/uapi/linux/wireguard.h`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,17 +17,6 @@ use crate::handle::Handle;
 pub type WireguardKey = [u8; WireguardAttribute::WG_KEY_LEN];
 
 const FAMILY: &str = "wireguard";
-
-/// What has passed between a WireGuard device and one of its peers, encrypted and with WireGuard's own messages, bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WireguardTraffic {
-    /// The peer's public key.
-    pub peer: WireguardKey,
-    /// From the peer.
-    pub received: u64,
-    /// To the peer.
-    pub sent: u64,
-}
 
 impl Handle {
     /// Gives a WireGuard device its private key and the UDP port on which it listens. Gives back the public key.
@@ -89,21 +78,6 @@ impl Handle {
         self.set_wireguard(&what, device, settings)
     }
 
-    /// What has passed between a WireGuard device and each of its peers since they were given.
-    ///
-    /// # Errors
-    /// As [`Handle::set_wireguard_key`].
-    pub fn wireguard_traffic(&self, device: &str) -> Result<Vec<WireguardTraffic>> {
-        let attributes = self.wireguard(&format!("read the peers of `{device}`"), device)?;
-        let peers = attributes
-            .into_iter()
-            .filter_map(|attribute| match attribute {
-                WireguardAttribute::Peers(peers) => Some(peers),
-                _ => None,
-            });
-        Ok(peers.flatten().map(|peer| traffic(&peer)).collect())
-    }
-
     fn set_wireguard(
         &self,
         what: &str,
@@ -147,23 +121,6 @@ fn parse(answer: &[u8]) -> std::result::Result<Vec<WireguardAttribute>, String> 
         .map_err(|e| e.to_string())
 }
 
-fn traffic(peer: &WireguardPeer) -> WireguardTraffic {
-    let mut traffic = WireguardTraffic {
-        peer: WireguardKey::default(),
-        received: 0,
-        sent: 0,
-    };
-    for attribute in peer.iter() {
-        match attribute {
-            WireguardPeerAttribute::PublicKey(key) => traffic.peer = *key,
-            WireguardPeerAttribute::RxBytes(bytes) => traffic.received = *bytes,
-            WireguardPeerAttribute::TxBytes(bytes) => traffic.sent = *bytes,
-            _ => {}
-        }
-    }
-    traffic
-}
-
 #[cfg(test)]
 mod tests {
     use netlink_packet_core::Emitable;
@@ -174,7 +131,7 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_missing_where_the_kernel_has_wireguard() {
         let handle = Handle::new(&NetNs::create().unwrap()).unwrap();
-        let error = handle.wireguard_traffic("wg0").unwrap_err();
+        let error = handle.set_wireguard_key("wg0", [7; 32], 0).unwrap_err();
         if crate::has_genl_family(FAMILY).unwrap() {
             assert!(matches!(error, Error::Missing { .. }), "{error}");
         } else {
@@ -192,22 +149,5 @@ mod tests {
         let mut answer = vec![0; GENLMSGHDR + message.buffer_len()];
         message.emit(&mut answer[GENLMSGHDR..]);
         assert_eq!(parse(&answer).unwrap(), [key]);
-    }
-
-    #[test]
-    fn what_passed_is_told_by_peer() {
-        let peer = |n: u8, received: u64| {
-            WireguardPeer(vec![
-                WireguardPeerAttribute::PublicKey([n; 32]),
-                WireguardPeerAttribute::TxBytes(7),
-                WireguardPeerAttribute::RxBytes(received),
-            ])
-        };
-        let expected = WireguardTraffic {
-            peer: [2; 32],
-            received: 9,
-            sent: 7,
-        };
-        assert_eq!(traffic(&peer(2, 9)), expected);
     }
 }
