@@ -315,10 +315,11 @@ fn bring_home(record: &Record, lab: &Handle, home: &Handle) -> Result<()> {
             lab.rename(&record.within, card)?;
         }
     }
-    Ok(match record.index {
+    match record.index {
         Some(index) => lab.move_as(card, home.ns(), index)?,
         None => lab.move_to(card, home.ns())?,
-    })
+    }
+    Ok(())
 }
 
 impl Part for Card {
