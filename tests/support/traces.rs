@@ -171,7 +171,8 @@ fn groups() -> BTreeSet<String> {
         match numbers[..] {
             [_, _, namespace, _] if is_apart() && namespace != pid_namespace() => true,
             [pid, ..] => lives(pid),
-            [] => false,
+            // No lab's: a test beside this one makes such a group.
+            [] => is_apart(),
         }
     };
     let mut groups: BTreeSet<String> = Cgroup::list().unwrap_or_default().into_iter().collect();
