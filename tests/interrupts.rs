@@ -188,7 +188,7 @@ fn ctrl_c_while_cells_take_turns() {
     let _beside = beside();
     unharmed(|| {
         let room = Room::new();
-        let running = start_with("true", &room, "20ms", "120s");
+        let running = start_with("true", &room, "20ms", "8s");
         until("all cells have traffic", LONG, || {
             let workers = running.lab_workers();
             workers.len() == 4 && workers.iter().all(has_traffic)

@@ -177,7 +177,7 @@ fn claims_are_judged_on_the_kernel_of_a_guest() {
     let _beside = beside();
     let kernel = kernel();
     let home = tempfile::tempdir().unwrap();
-    // Which verdict is the guest's affair. A few of the eight blocks have this time; two are enough for a ratio with an interval.
+    // A few of the eight blocks have this time; two are enough for a ratio with an interval.
     let mut json = Value::Null;
     for limit in ["60s", "200s"] {
         let out = home.path().join(limit);
@@ -200,7 +200,11 @@ fn claims_are_judged_on_the_kernel_of_a_guest() {
     let [macvlan, broadcast] = claims[..] else {
         panic!("{claims:?}");
     };
-    assert_ne!(macvlan["verdict"], "untestable", "{macvlan}");
+    // It was measured; how much of what it shows is the emulator nobody knows.
+    assert_eq!(macvlan["verdict"], "untestable", "{macvlan}");
+    let figure = "whose figures have a shape and no size: goodput, macvlan / native ";
+    let sentence = macvlan["sentence"].as_str().unwrap();
+    assert!(sentence.contains(figure), "{macvlan}");
     assert_eq!(broadcast["verdict"], "untestable", "{broadcast}");
     let why = broadcast["sentence"].as_str().unwrap();
     assert!(why.contains("only plans are run in a guest"), "{why}");
