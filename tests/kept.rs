@@ -338,7 +338,7 @@ fn clean_beside_a_builder_takes_nothing_of_its_lab() {
             for _ in 0..100 {
                 let up = keep::up("test-beside", path, Peer::Local, &axes);
                 failures.extend(up.err().map(|e| hopyard::chain(&e)));
-                let down = keep::down("test-beside", true);
+                let down = hopyard::lab::clean::down("test-beside", true);
                 failures.extend(down.err().map(|e| hopyard::chain(&e)));
             }
             done.store(true, Relaxed);

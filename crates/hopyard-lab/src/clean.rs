@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::keep::Survey;
 use super::kinds::KINDS;
 use super::part::{Kind, Names};
-use super::{Result, keep};
+use super::{Error, Result, keep};
 use crate::owner::{Life, Owner};
 
 /// What was found, and what became of it.
@@ -88,11 +88,26 @@ pub fn clean(force: bool) -> Result<Cleaned> {
     Ok(cleaned)
 }
 
-/// Removes what is left of the labs of one builder that has ended, without those that are kept.
+/// Takes a kept lab down; of one that was never finished, everything that its builder left.
 ///
 /// # Errors
-/// As [`clean`].
-pub(crate) fn after(builder: Owner) -> Result<Cleaned> {
+/// There is none of that name, processes still run in it (unless `force`), or something could not be
+/// removed; everything else is gone then.
+pub fn down(name: &str, force: bool) -> Result<()> {
+    let taken = keep::take_down(name, force)?;
+    let mut problems = taken.problems;
+    if let Some(builder) = taken.builder {
+        problems.extend(after(builder)?.problems);
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Kept(problems.join("; ")))
+    }
+}
+
+/// Removes what is left of the labs of one builder that has ended, without those that are kept.
+fn after(builder: Owner) -> Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut left = Abandoned::find()?.left;
     left.retain(|(kind, name)| kind.lab(name).is_some_and(|lab| lab.owner == builder));

@@ -29,8 +29,8 @@ use crate::model::{Axes, Peer};
 use crate::owner::{LabId, Owner};
 
 pub use super::kept::{Kept, KeptSpace};
-pub use down::down;
 pub(super) use down::remove;
+pub(crate) use down::take_down;
 pub(super) use survey::States;
 pub use survey::{Foreign, Survey, list, survey};
 

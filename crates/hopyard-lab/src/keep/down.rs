@@ -11,14 +11,21 @@ use super::survey::{Identity, identity};
 use super::{HOME, STATE, directory, draft, read, state_in};
 use crate::owner::{Life, Owner};
 use crate::part::{Part, Undone, undo};
-use crate::{Error, Result, clean, role};
+use crate::{Error, Result, role};
 
-/// Takes a kept lab down.
+/// What came of taking a lab down.
+pub(crate) struct TakenDown {
+    /// What could not be removed.
+    pub(crate) problems: Vec<String>,
+    /// Who was building the lab and has ended: its state does not say what it had, but each part has the builder's id.
+    pub(crate) builder: Option<Owner>,
+}
+
+/// Takes a kept lab down, as far as its state says what it has.
 ///
 /// # Errors
-/// There is none of that name, processes still run in it (unless `force`), or something could not be
-/// removed; everything else is gone then.
-pub fn down(name: &str, force: bool) -> Result<()> {
+/// There is none of that name, or processes still run in it (unless `force`).
+pub(crate) fn take_down(name: &str, force: bool) -> Result<TakenDown> {
     // Before it is read: what is removed is what was looked at.
     let looked_at = identity(&directory(name));
     let kept = read(name)?;
@@ -51,16 +58,10 @@ pub fn down(name: &str, force: bool) -> Result<()> {
             inside.join(", ")
         )));
     }
-    let mut problems = remove_as(name, looked_at);
-    if let Some(builder) = builder {
-        // Its state does not say what it had: each part has the builder's id.
-        problems.extend(clean::after(builder)?.problems);
-    }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::Kept(problems.join("; ")))
-    }
+    Ok(TakenDown {
+        problems: remove_as(name, looked_at),
+        builder,
+    })
 }
 
 /// May an unfinished lab be taken down? Nobody may work on it, and what it had must be known.

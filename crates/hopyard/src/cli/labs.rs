@@ -22,7 +22,7 @@ pub(super) fn lab(args: LabArgs) -> Done {
             command,
         } => match keep::exec(&name, &endpoint, &command)? {},
         LabCommand::Down { name, force } => {
-            keep::down(&name, force)?;
+            cleaning::down(&name, force)?;
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::List { json } => list(json),
