@@ -13,9 +13,6 @@ fuzz_target!(|text: &str| {
     if let Ok(bytes) = units::parse_bytes(text) {
         assert_eq!(units::parse_bytes(&units::show_bytes(bytes)), Ok(bytes));
     }
-    if let Ok(bps) = units::parse_rate(text) {
-        assert_eq!(units::parse_rate(&units::show_rate(bps)), Ok(bps));
-    }
     if let Ok(span) = units::parse_duration(text) {
         let shown = units::show_duration(span);
         assert_eq!(
@@ -23,12 +20,14 @@ fuzz_target!(|text: &str| {
             Ok(shown)
         );
     }
-    for share in [units::parse_share(text), units::parse_loss(text)]
-        .into_iter()
-        .flatten()
-    {
-        let again = units::parse_share(&units::show_share(share)).expect("as it is shown");
-        assert!((again - share).abs() < 1e-6, "{share} {again}");
+    for parse in [units::parse_loss, units::parse_difference] {
+        // What is shown is rounded: to nothing or to all of it, which these refuse, near either end.
+        if let Ok(share) = parse(text)
+            && (1e-5..=0.999_99).contains(&share)
+        {
+            let again = parse(&units::show_share(share)).expect("as it is shown");
+            assert!((again - share).abs() < 1e-6, "{share} {again}");
+        }
     }
     if let Ok(level) = units::parse_confidence(text) {
         assert!((0.5..1.0).contains(&level));
@@ -52,11 +51,7 @@ fuzz_target!(|text: &str| {
     same::<Peer>(text);
     same::<LoadKind>(text);
     same::<Mac>(text);
-    let _ = (
-        text.parse::<Blocks>(),
-        units::parse_cpus(text),
-        Base::parse(text).is_ok(),
-    );
+    let _ = (text.parse::<Blocks>(), Base::parse(text).is_ok());
 });
 
 fn same<T: FromStr + Display + PartialEq + Debug>(text: &str) {
