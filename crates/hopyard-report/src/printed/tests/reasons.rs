@@ -88,6 +88,22 @@ fn what_was_left_out_failed_or_is_not_there() {
 }
 
 #[test]
+fn traffic_that_went_another_way_fills_no_place() {
+    let mut report = of_plan("namespace-switching-2014", "veth");
+    let set = [("flows", "1"), ("offload", "on")];
+    let title = "Linux 3.13.0.24, Open vSwitch 2.0.1 (Ubuntu 14.04)";
+    let (file, run) = (file("namespace-switching-2014"), stored());
+    let why = "its path proof failed: the traffic went another way";
+    for proved in [true, false] {
+        let mut cell = coded("veth", Peer::Local, LoadKind::TcpStream, &set);
+        cell.way.proved = proved;
+        report.cells = vec![cell];
+        let notes = notes(&text(&evidence(&file, &report, &run), title));
+        assert_eq!(notes.contains(why), !proved, "{notes}");
+    }
+}
+
+#[test]
 fn plans_and_formats_that_have_no_tables() {
     let run = stored();
     let said = |report: &_, format: &str| {
