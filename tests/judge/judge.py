@@ -101,7 +101,7 @@ def of_run(check, run, but_paths=False):
         gathered = of_groups(check, run, premise)
     gathered.confidence = run.header["confidence"]
     about = {at for member in members(check, run) for at in member}
-    # What is left of a cell whose windows failed is not all of it. That the run has all cells of its plan is hopyard's to know.
+    # A cell of which a window failed is not whole. Whether the run has all cells of its plan is known to hopyard alone.
     gathered.lacks |= bool(about & run.failed) or (lost_paths(check, run) and not but_paths)
     return gathered
 

@@ -110,6 +110,27 @@ pub(super) fn left_out(run: &Run, paths: &[String]) -> Vec<String> {
     by_reason(&left_out).iter().map(said).chain(never).collect()
 }
 
+/// All samples of a cell, failed ones too.
+fn samples(run: &Run, cell: usize) -> Vec<&Sample> {
+    let mut samples = last_attempts(&run.samples);
+    samples.retain(|sample| sample.cell == cell);
+    samples
+}
+
+/// How many windows of a cell failed, and why, if some did and others did not: what is left of it is not all that a rule is about.
+pub(super) fn some_failed(run: &Run, cell: usize) -> Option<String> {
+    let all = samples(run, cell);
+    let causes: Vec<&String> = all.iter().filter_map(|sample| sample.failure()).collect();
+    // If all of them failed, `counting` gives the cause.
+    let first = causes.first().filter(|_| causes.len() < all.len())?;
+    Some(format!(
+        "{}: {} of {} windows failed: {first}",
+        run.header.cells[cell].cell.path,
+        causes.len(),
+        all.len()
+    ))
+}
+
 /// The samples of a cell of a run that are evidence of it.
 ///
 /// # Errors
@@ -120,8 +141,7 @@ pub(super) fn counting(run: &Run, cell: usize) -> Result<Vec<(&Sample, &Measurem
     if let Some(why) = &planned.unsupported {
         return Err(format!("{path}: {why}"));
     }
-    let mut all = last_attempts(&run.samples);
-    all.retain(|sample| sample.cell == cell);
+    let all = samples(run, cell);
     let own: Vec<(&Sample, &Measurement)> = all
         .iter()
         .filter_map(|sample| Some((*sample, sample.measurement()?)))

@@ -89,8 +89,8 @@ fn add(
     }
 }
 
-/// What an emulated guest (`where_`) has to say: `in a guest with Linux 6.1.0, emulated, whose figures have a shape and no size: goodput is …`.
-fn shape(where_: &str, there: &Gathered) -> String {
+/// What an emulated guest has to say: `in a guest with Linux 6.1.0, emulated, whose figures have a shape and no size: goodput is …`.
+fn shape(guest: &str, there: &Gathered) -> String {
     let each = there.points.iter().map(|point| {
         let measured = point.figure.interval(there.confidence);
         let said = measured.map_or_else(
@@ -103,7 +103,7 @@ fn shape(where_: &str, there: &Gathered) -> String {
         }
     });
     format!(
-        "in {where_}, whose figures have a shape and no size: {} {}",
+        "in {guest}, whose figures have a shape and no size: {} {}",
         there.what,
         each.collect::<Vec<_>>().join(", ")
     )

@@ -14,12 +14,11 @@ use super::rule::{Check, Judge};
 use super::select::Selection;
 use super::shapes;
 use super::values::Values;
-use crate::assess::last_attempts;
-use crate::model::{Base, Cell, Sample, distinct};
+use crate::model::{Base, Cell};
 use crate::plan;
 use crate::store::Run;
 
-/// The points of a run of a plan; `quick`: of those of its cells that a first look is about.
+/// The points of a run of a plan. `quick`: the cells that a first look is limited to.
 pub(super) fn of_run(
     check: &Check,
     (plan, quick): (&str, Option<&Selection>),
@@ -48,8 +47,10 @@ pub(super) fn of_run(
     if found.is_empty() && gathered.untested.is_empty() {
         gathered.note(format!("the run of plan {plan} has no such cells"));
     }
+    // A curve or a peak is a figure of all cells.
+    let is_of_all = matches!(check.judge, Judge::Curve { .. } | Judge::Peak { .. });
     let whole = whole(check, plan, quick, run);
-    if !matches!(check.judge, Judge::Curve { .. } | Judge::Peak { .. }) {
+    if !is_of_all {
         gathered.figures = whole.figures;
     }
     if !found.is_empty() && whole.absent > 0 {
@@ -58,21 +59,21 @@ pub(super) fn of_run(
             whole.absent, whole.figures
         ));
     }
-    for why in failures(run, &found) {
-        gathered.note(why);
-    }
     let values = Values { run, what };
+    let about = all_cells(&found);
+    for cell in &about {
+        if let Some(why) = evidence::some_failed(run, values.place(cell)) {
+            gathered.note(why);
+        }
+    }
     let premise = check
         .given
         .as_ref()
         .map(|given| Premise::of_run(given, run));
-    if let (Some(premise), Judge::Curve { .. } | Judge::Peak { .. }) = (&premise, &check.judge) {
-        let members = found
-            .iter()
-            .flat_map(|(cell, others)| others.iter().chain([cell]));
-        if let Err(why) = premise.is_so_of(&members.copied().collect::<Vec<_>>()) {
-            return Gathered::untested(why);
-        }
+    if let Some(premise) = premise.as_ref().filter(|_| is_of_all)
+        && let Err(why) = premise.is_so_of(&about)
+    {
+        return Gathered::untested(why);
     }
     match &check.judge {
         Judge::Curve { shape, to, .. } => {
@@ -96,11 +97,8 @@ pub(super) fn of_run(
         }
         _ => of_groups(&mut gathered, &found, (check, premise.as_ref()), values),
     }
-    if matches!(check.judge, Judge::Curve { .. } | Judge::Peak { .. }) {
-        let all = found
-            .iter()
-            .flat_map(|(own, others)| others.iter().chain([own]));
-        let all: Vec<Cell> = all.map(|cell| (*cell).clone()).collect();
+    if is_of_all {
+        let all: Vec<Cell> = about.into_iter().cloned().collect();
         for point in &mut gathered.points {
             point.cells.clone_from(&all);
         }
@@ -110,9 +108,9 @@ pub(super) fn of_run(
 
 /// What a check is about in the whole of its plan.
 struct Whole {
-    /// Figures, those of paths not counted that the run could not build, which are told by themselves.
+    /// Figures, without those of paths that the run could not build: these are reported separately.
     figures: usize,
-    /// Those among them of which the run does not have all cells.
+    /// Those of them that lack a cell in the run.
     absent: usize,
 }
 
@@ -130,7 +128,7 @@ fn whole(check: &Check, plan: &str, quick: Option<&Selection>, run: &Run) -> Who
         let has_parts = !plan.parts.is_empty();
         has_parts.then(|| plan::expand(&plan).ok())?
     });
-    // A plan of which nothing is known here is what its run has.
+    // Of a plan that this version does not know, nothing is missed.
     let mut planned = planned.map_or_else(Vec::new, |plan| plan.cells);
     planned.retain(|cell| quick.is_none_or(|quick| quick.allows(cell)));
     let wanted = pairs(check, &planned);
@@ -143,26 +141,12 @@ fn whole(check: &Check, plan: &str, quick: Option<&Selection>, run: &Run) -> Who
     }
 }
 
-/// Cells of which some windows failed: what is left of them is not all that the rule is about.
-fn failures(run: &Run, found: &[(&Cell, Vec<&Cell>)]) -> Vec<String> {
+/// All cells that were found, with what each is compared with.
+fn all_cells<'a>(found: &[(&'a Cell, Vec<&'a Cell>)]) -> Vec<&'a Cell> {
     let cells = found
         .iter()
         .flat_map(|(own, others)| others.iter().chain([own]));
-    let samples = last_attempts(&run.samples);
-    let of_cell = |cell: &Cell| {
-        let at = run.header.cells.iter().position(|one| one.cell == *cell)?;
-        let own: Vec<&Sample> = samples.iter().copied().filter(|s| s.cell == at).collect();
-        let causes: Vec<&String> = own.iter().filter_map(|sample| sample.failure()).collect();
-        // Of one that has nothing at all it is told where its values are asked for.
-        let first = causes.first().filter(|_| causes.len() < own.len())?;
-        Some(format!(
-            "{}: {} of {} windows failed: {first}",
-            cell.path,
-            causes.len(),
-            own.len()
-        ))
-    };
-    distinct(cells.filter_map(|cell| of_cell(cell)))
+    cells.copied().collect()
 }
 
 /// The points of groups of cells.

@@ -79,8 +79,8 @@ fn of_bench(name: &str, evidence: &Evidence) -> Gathered {
     gathered
 }
 
-/// One verdict of the places of points, of a rule that is about so many figures or more. Half of those that were measured refutes no
-/// rule that is about the most of all.
+/// The verdict of a rule whose points lie at these places. `of_all`: how many figures the rule is about, those that were not measured
+/// too; a rule about most of them fails by half of that number.
 pub(super) fn combine(over: Over, places: &[BoundPosition], of_all: usize) -> ClaimVerdict {
     let count = |lies| places.iter().filter(|place| **place == lies).count();
     let (inside, outside, all) = (

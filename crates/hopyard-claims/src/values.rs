@@ -19,7 +19,8 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    fn place(&self, cell: &Cell) -> usize {
+    /// Where the run has a cell.
+    pub(super) fn place(&self, cell: &Cell) -> usize {
         let mut cells = self.run.header.cells.iter();
         let place = cells.position(|planned| planned.cell == *cell);
         place.unwrap_or_default()
