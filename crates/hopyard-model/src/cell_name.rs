@@ -10,6 +10,12 @@ impl CellReport {
         self.status == CellStatus::Ok || !self.estimates.is_empty()
     }
 
+    /// Whether it has figures without a path proof: traffic went another way.
+    #[must_use]
+    pub fn is_unproved(&self) -> bool {
+        self.is_measured() && !self.way.proved
+    }
+
     /// `path=bridge/load=udp_stream/mtu=9000/peer=far`: path, load, the axes that are not at their default, and peer.
     /// The name does not depend on the other cells, so a cell has the same name in every run. It has no blanks, and `/`
     /// only between its parts.

@@ -140,10 +140,10 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// Of a path that has figures and is no candidate nothing is said.
+    /// Names the paths that have figures but failed, since these are not compared.
     fn none_better(&self, told: &[&Choice]) -> String {
         let is_barred = |cell: &&CellReport| {
-            cell.is_measured() && (cell.status == CellStatus::Failed || !cell.way.proved)
+            cell.is_unproved() || (cell.is_measured() && cell.status == CellStatus::Failed)
         };
         let is_meant = |cell: &&CellReport| {
             let mut choices = told.iter();

@@ -33,7 +33,7 @@ pub(super) fn failed(cells: &[CellReport]) -> Option<String> {
 }
 
 pub(super) fn way(cells: &[CellReport]) -> Option<String> {
-    let found = with(cells, |cell| cell.is_measured() && !cell.way.proved)?;
+    let found = with(cells, CellReport::is_unproved)?;
     let problem = found.iter().find_map(|cell| cell.way.problems.first())?;
     Some(format!(
         "Path proof failed for {}: {problem}. Do not trust these cells before you know why.",

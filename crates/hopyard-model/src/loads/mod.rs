@@ -105,6 +105,12 @@ impl LoadKind {
         matches!(self.info().shape, Shape::Stream { .. })
     }
 
+    /// Are its requests datagrams, which may be lost?
+    #[must_use]
+    pub fn may_lose_requests(self) -> bool {
+        !self.is_stream() && !self.is_tcp()
+    }
+
     /// Does it carry datagrams one way?
     #[must_use]
     pub fn is_udp_stream(self) -> bool {

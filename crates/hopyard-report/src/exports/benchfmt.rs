@@ -30,7 +30,7 @@ fn render(report: &RunReport, seen: &[Observation]) -> String {
     for cell in &report.cells {
         let name = format!("BenchmarkHopyard/{}", cell.name());
         text.push_str(&without_figures(&name, cell));
-        if cell.is_measured() && !cell.way.proved {
+        if cell.is_unproved() {
             continue;
         }
         let own = seen.iter().filter(|o| o.counted && o.is_of(cell));
@@ -118,9 +118,7 @@ fn unit(quantity: &str) -> (String, f64) {
 fn without_figures(name: &str, cell: &CellReport) -> String {
     let cause = cell.cause.as_deref().map(plain::line).unwrap_or_default();
     let (word, cause) = match cell.status {
-        CellStatus::Ok if cell.is_measured() && !cell.way.proved => {
-            ("FAIL", "its path proof failed".into())
-        }
+        CellStatus::Ok if cell.is_unproved() => ("FAIL", "its path proof failed".into()),
         CellStatus::Ok => return String::new(),
         CellStatus::Failed => ("FAIL", cause),
         CellStatus::Unsupported => ("SKIP", cause),

@@ -52,7 +52,7 @@ impl Evidence<'_> {
                 "the openvswitch kernel module is missing, and its userspace datapath does not count"
                     .to_owned(),
             ),
-            _ if cell.is_measured() && !cell.way.proved => {
+            _ if cell.is_unproved() => {
                 Err("its path proof failed: the traffic went another way".to_owned())
             }
             _ if cell.is_measured() => Ok(cell),

@@ -7,7 +7,7 @@ use hopyard_net::clock;
 use super::Sampler;
 use crate::load::DATAGRAM_PATIENCE;
 use crate::load::protocol::Timetable;
-use crate::model::{Cell, LoadKind, Start};
+use crate::model::{Cell, Start};
 use crate::units::ns;
 
 /// Between the order to start and the start: both workers must receive it.
@@ -59,8 +59,9 @@ impl Sampler {
         let others = cell.axes.client_processes() - 1;
         let late = if cell.load.keeps_instants() || cell.load.replays() {
             LATE
-        } else if cell.load == LoadKind::UdpRr {
-            // Then every request of the window is answered or given up, for which some clients look four times in that span.
+        } else if cell.load.may_lose_requests() {
+            // Long enough to give up every request of the window that gets no answer: some clients look for such requests only four
+            // times in this span.
             DATAGRAM_PATIENCE * 5 / 4
         } else {
             Duration::ZERO

@@ -102,7 +102,6 @@ fn put_together(
             counted.transactions
         })
     };
-    let may_lose_requests = !load.is_stream() && !load.is_tcp();
     let share = units(received) / units(whole.received).max(1.0);
     let together = |of: fn(&Taken) -> Option<&Latency>| {
         let times: Vec<&Latency> = taken.iter().filter_map(of).collect();
@@ -127,7 +126,9 @@ fn put_together(
         // First packets of fresh sockets belong to the whole generation; those of connections belong to its turns.
         first_packet: together(|taken| taken.first_packet.as_ref())?.or(whole.first_packet.clone()),
         // Rare, so a share of it would be rounded to none or to one.
-        answered: may_lose_requests.then_some(whole.received.transactions),
+        answered: load
+            .may_lose_requests()
+            .then_some(whole.received.transactions),
         send_errors: scaled(whole.send_errors, share),
         client_scheduling: whole.client_scheduling.times(share),
         tcp: whole.tcp.map(|tcp| TcpSummary {
