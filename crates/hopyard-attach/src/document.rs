@@ -86,7 +86,7 @@ pub struct Run {
     pub end: End,
 }
 
-/// Of a document from before there was another end.
+/// Documents of earlier versions have no `end`: all of them ended so.
 fn as_planned() -> End {
     End::Complete
 }

@@ -31,7 +31,7 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It had to stop before there was anything to tell.
+    /// It was stopped before anything was measured.
     #[error("nothing was measured: {}", match .0 {
         End::TimeLimit => "the time limit came before the first attachment: give more time, or fewer containers (--ports)",
         End::Interrupted | End::Complete => "it was interrupted before the first attachment",

@@ -100,7 +100,7 @@ pub fn measure(
     let mut now = None;
     let mut before = None;
     let said = listen(stdout);
-    loop {
+    while result.is_none() {
         if let Some(why) = stop() {
             run.end = why;
             result = Some(if run.visits.is_empty() {

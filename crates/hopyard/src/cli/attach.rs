@@ -81,10 +81,10 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
         Some(file) => deliver(&printed, Some(file))?,
         None => print(&printed)?,
     };
-    Ok(ExitCode::from(match failed {
-        _ if is_interrupted => signals::INTERRUPTED,
-        true => 1,
-        false => 0,
+    Ok(ExitCode::from(if is_interrupted {
+        signals::INTERRUPTED
+    } else {
+        u8::from(failed)
     }))
 }
 
