@@ -162,7 +162,7 @@ fn make(conf: &Conf) -> hopyard_switch::Result<Switch> {
     let new = NewSwitch {
         name,
         uplink: conf.master.as_deref(),
-        // The addresses of ports are known: else each question of a container, and each one from the wire, would be copied to all.
+        // The switch knows the addresses of its ports. Otherwise it would copy each ARP request and neighbour solicitation to all of them.
         answers: true,
         ..NewSwitch::default()
     };

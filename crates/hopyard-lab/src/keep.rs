@@ -165,7 +165,7 @@ fn stand(mut kept: Kept, path: &'static super::Path) -> Result<Kept> {
     Ok(kept)
 }
 
-/// Has the user not asked to stop? The error undoes what was built.
+/// Fails if the user asked to stop. The error has its caller undo what was built.
 fn go_on() -> Result<()> {
     if crate::signals::interrupted() {
         return Err(Error::Worker(remote::Error::Interrupted));

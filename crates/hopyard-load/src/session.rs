@@ -272,7 +272,7 @@ impl Session {
         })?;
         wait_until(timetable.stop_ns)?;
         let parting = self.farewell()?;
-        // Of requests that began in the window, none is waited for any more.
+        // By now every request that began in the window was answered or given up.
         let lost = Reading::total(self.tallies()).lost_of_window;
         let told = match (parting.journal, &efforts[..]) {
             (Some(journal), [start, end]) => Some(journal.tell(self.spec.kind, end.since(start))?),

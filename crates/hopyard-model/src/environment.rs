@@ -95,10 +95,10 @@ impl Environment {
             .map(|((what, here), (_, there))| (what, here, there))
     }
 
-    /// The first fact that differs if this machine was started or set up otherwise, or has another program: what does not make it
-    /// another machine, but changes figures.
+    /// The first setting of the same machine that differs (clock source, frequency governor, sysctls): its name, its value here, and
+    /// the other one.
     #[must_use]
-    pub fn is_set_otherwise_in(&self, other: &Self) -> Option<(String, String, String)> {
+    pub fn setting_unlike(&self, other: &Self) -> Option<(String, String, String)> {
         let facts = |env: &Self| {
             let governor = env.frequency_governor.clone();
             [
@@ -109,7 +109,7 @@ impl Environment {
         let set = facts(self).into_iter().zip(facts(other));
         let set = set.map(|((what, here), (_, there))| (what, here, there));
         let sysctls = self.sysctls.iter();
-        // What is not known of both may belong to a module that is not loaded.
+        // A sysctl that only one of them has may belong to a module that is not loaded in the other.
         let sysctls = sysctls
             .filter(|(key, _)| *key != Self::GROWS)
             .filter_map(|(key, here)| {
@@ -125,7 +125,7 @@ impl Environment {
         Some((what.to_owned(), named(here), named(there)))
     }
 
-    /// Gets longer with each module that is loaded, also by a lab, and says only what could be used.
+    /// A list, no setting: each module that is loaded makes it longer, also one that a lab loads.
     const GROWS: &str = "net.ipv4.tcp_available_congestion_control";
 
     /// Whether the CPU was emulated (QEMU without KVM). Then no absolute figure means anything.

@@ -157,7 +157,7 @@ impl Handle {
         Ok(problems)
     }
 
-    /// Gives the refusals.
+    /// Puts routes back, and returns the errors of those that the kernel refused.
     fn put_routes_back(&self, routes: &[Vec<u8>], index: u32) -> Vec<Error> {
         let mut problems = Vec::new();
         let deadline = Instant::now() + DETECTION;

@@ -64,7 +64,7 @@ pub(crate) fn take_down(name: &str, force: bool) -> Result<TakenDown> {
     })
 }
 
-/// May an unfinished lab be taken down? Nobody may work on it, and what it had must be known.
+/// An unfinished lab is taken down only if its builder has ended and what it left can be seen from here.
 fn check_has_ended(name: &str, builder: Owner) -> Result<()> {
     match builder.life() {
         Life::Gone => Ok(()),

@@ -164,7 +164,7 @@ pub fn need_free(name: &str) -> Result<(), Error> {
 pub struct Claim {
     listener: UnixListener,
     directory: PathBuf,
-    /// Of two that start at once, one has it.
+    /// Only one of two switches that start at the same time with the same name gets it.
     lock: Option<Lock>,
 }
 
@@ -217,7 +217,8 @@ impl Claim {
     }
 }
 
-/// Makes the directory of a switch and takes the lock in it; `None` where a switch has it. One that ends removes both meanwhile.
+/// Makes the directory of a switch and takes the lock in it; `None` if a switch has the lock. A switch that ends removes the directory, so
+/// it may go before the lock is taken: then both are tried again.
 fn lock(directory: &Path) -> Result<Option<Lock>, Error> {
     const TRIES: u32 = 10;
     let once = || {

@@ -207,7 +207,7 @@ fn by_number(
         }
         let size = match io.recv(&mut buffers.response) {
             Ok(0) => {
-                // Those that nothing has come after.
+                // Lost requests are given up when the next answer comes; after the last one none comes.
                 flying.give_up(clock::monotonic_ns(), |began_ns| {
                     context.tally.timed_out(times.has(began_ns));
                 });

@@ -91,7 +91,7 @@ pub struct PossiblyForeign {
 }
 
 impl PossiblyForeign {
-    /// Lists them.
+    /// Lists the processes of now that can be foreign.
     ///
     /// # Errors
     /// /proc cannot be read.

@@ -20,7 +20,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock.
+    /// Takes the lock, after waiting for whoever has it.
     ///
     /// # Errors
     /// The file cannot be made or locked; an error that says so where a directory above is a symbolic link.

@@ -181,7 +181,8 @@ impl Part {
 /// Which paths a plan covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Paths {
-    /// Those this host can build; others are left out with a message. Besides, those of these names, as if they alone were named.
+    /// Every path that this host can build, without those that are by name only, and the paths of these names. Of the former, those that
+    /// cannot be built are left out with a message.
     All(Vec<String>),
     /// These. One that cannot be built is left out if the plan says so ([`Plan::where_installed`]); otherwise it is an
     /// error.

@@ -119,7 +119,7 @@ fn same_state(then: &Header, now: &Environment) -> Result<(), String> {
         ));
     }
     let set = if then.settings.is_none() {
-        env.is_set_otherwise_in(now)
+        env.setting_unlike(now)
     } else {
         None
     };

@@ -55,7 +55,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     let axes = path.axes_of(&axes, LoadKind::TcpStream, peer);
     path.check_with(peer, &axes)?;
     path.available_with(&axes)?;
-    // What is built by then is undone, which a signal alone would leave standing.
+    // A signal without a handler would end this program and leave what is built by then.
     signals::listen().map_err(|e| Failure::internal(&e))?;
     let kept = keep::up(name.unwrap_or(path.name), path, peer, &axes).map_err(|error| {
         if signals::interrupted() {
