@@ -243,10 +243,10 @@ fn with_slip(slip: &Slip, home: &Path) -> PathBuf {
 }
 
 /// Worlds in which a slip shows, each at least in one of them.
-const WORLDS_FOR_SLIPS: u64 = 16;
+const WORLDS_FOR_SLIPS: u64 = 32;
 
 #[test]
-#[ignore = "takes a minute: `cargo test -p hopyard-claims --lib -- --ignored a_slip_of_one_judge`"]
+#[ignore = "takes minutes: `cargo test -p hopyard-claims --lib -- --ignored a_slip_of_one_judge`"]
 fn a_slip_of_one_judge_shows() {
     if !has_python() {
         return;
