@@ -30,7 +30,7 @@ impl Switch {
             classifier: true,
             ..new.clone()
         };
-        let Ok(mut ready) = Ready::make(name, &new) else {
+        let Ok(ready) = Ready::make(name, &new) else {
             // Somebody removed the switch meanwhile, or the device is none for it: under the lock it shows which.
             let lock = Self::locked(name)?;
             let (mut switch, lock) = lock.ok_or_else(|| no_switch(name))?;
@@ -91,9 +91,10 @@ impl Switch {
 
 /// A device with the program attached that is not in the switch's tables yet: the program drops all that it sends.
 struct Ready {
+    /// As it was seen without the lock.
+    switch: Switch,
     here: Here,
     found: Found,
-    host: HostDevices,
     /// The identity of the program.
     program: u32,
 }
@@ -104,7 +105,6 @@ impl Ready {
         let switch = Switch::as_it_is(name)?.ok_or_else(|| no_switch(name))?;
         let what = format!("add port `{}` to switch `{name}`", new.device);
         let here = switch.here(&what)?;
-        let host = switch.ask_for_host(&here)?;
         let link = here.fit_device(&what, new.device)?;
         let is_uplink = switch.state.config()?.uplink == link.index;
         if is_uplink || switch.state.slot_of(link.index).is_some() {
@@ -119,14 +119,20 @@ impl Ready {
         programs::attach(&switch.directory, &place, Hook::Port, new.device, "")?;
         found.has_program = true;
         Ok(Self {
+            switch,
             here,
             found,
-            host,
             program,
         })
     }
 
-    fn add(&mut self, name: &str, new: &NewPort<'_>) -> Result<()> {
+    fn add(&self, name: &str, new: &NewPort<'_>) -> Result<()> {
+        // A list of all addresses takes a millisecond where a thousand guests are. Who has to wait spares the others the questions that
+        // follow from it.
+        let mut host = match Lock::is_held() {
+            true => self.switch.ask_for_host(&self.here)?,
+            false => HostDevices::default(),
+        };
         let (mut switch, _lock) = Switch::locked(name)?.ok_or_else(|| no_switch(name))?;
         let taken = switch.repair()?;
         let what = format!("add port `{}` to switch `{name}`", new.device);
@@ -147,7 +153,7 @@ impl Ready {
                 new.device,
             )?;
         }
-        switch.learn_host_behind(&self.here, &mut self.host)?;
+        switch.learn_host_behind(&self.here, &mut host)?;
         switch
             .add_found(&self.here, &taken, new, &self.found)
             .map(drop)

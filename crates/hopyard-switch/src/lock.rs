@@ -61,6 +61,15 @@ impl Lock {
         Ok(Some(lock))
     }
 
+    /// Does somebody hold the lock just now?
+    pub(crate) fn is_held() -> bool {
+        let file = File::options()
+            .read(true)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(LOCK);
+        file.is_ok_and(|file| Flock::lock(file, FlockArg::LockSharedNonblock).is_err())
+    }
+
     fn wait() -> Result<Self> {
         let path = Path::new(LOCK);
         loop {
