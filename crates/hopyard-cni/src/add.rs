@@ -1,8 +1,6 @@
 //! ADD.
 
 use std::net::IpAddr;
-use std::panic::resume_unwind;
-use std::thread;
 
 use hopyard_net::{Handle, Link, LinkKind, LinkLocal, NewLink};
 use hopyard_switch::{Mac, NewPort};
@@ -93,6 +91,16 @@ fn refuse_a_second(call: &Call, inside: &Handle) -> Result<()> {
     Err(Error::new(code::ATTACHED, msg))
 }
 
+/// The addresses that an IPAM plugin gives, at least one.
+fn addresses_of(ipam: &Ipam<'_>, result: &Value) -> Result<Addresses> {
+    let addresses = Addresses::of(result)?;
+    if addresses.ips.is_empty() {
+        let msg = format!("IPAM plugin `{}` gave no addresses", ipam.kind.name);
+        return Err(Error::new(code::IPAM, msg));
+    }
+    Ok(addresses)
+}
+
 impl Plan<'_> {
     fn attachment(&self) -> Attachment {
         self.call.attachment()
@@ -128,7 +136,7 @@ impl Plan<'_> {
     fn make(&self, record: &mut Record) -> Result<Value> {
         let (link, addresses) = match &self.ipam {
             Some(ipam) if ipam.kind.asks_on_the_wire() => self.connect_and_ask(record)?,
-            Some(ipam) if !ipam.kind.in_process => self.connect_while_asking(record)?,
+            Some(ipam) if !ipam.kind.in_process => self.connect_while_asking(ipam, record)?,
             _ => self.connect_with(self.addresses(record)?)?,
         };
         container::configure(&self.inside, &self.call.ifname, &addresses)?;
@@ -169,21 +177,18 @@ impl Plan<'_> {
 
     /// Makes device and port while the IPAM plugin runs, and gives the port its addresses then. What either of them made is taken
     /// away if the other one fails.
-    fn connect_while_asking(&self, record: &Record) -> Result<(Link, Addresses)> {
+    fn connect_while_asking(&self, ipam: &Ipam<'_>, record: &Record) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let connect = || self.connect(&[], is_held);
+        let asked = ipam.start_add(record)?;
         let (given, link) = if self.found.glance.is_some() {
-            thread::scope(|scope| {
-                let given = scope.spawn(|| self.addresses(record));
-                let link = connect();
-                let given = given.join();
-                (given.unwrap_or_else(|panic| resume_unwind(panic)), link)
-            })
+            let link = self.connect(&[], is_held);
+            (asked.result(), link)
         } else {
             // No switch is made for a container that gets no addresses.
-            (Ok(self.addresses(record)?), connect())
+            (Ok(asked.result()?), self.connect(&[], is_held))
         };
-        let (addresses, link) = (given?, link?);
+        let addresses = addresses_of(ipam, &given?)?;
+        let link = link?;
         self.hold(is_held, &addresses)?;
         Ok((link, addresses))
     }
@@ -231,13 +236,7 @@ impl Plan<'_> {
         let Some(ipam) = &self.ipam else {
             return Ok(Addresses::default());
         };
-        let result = ipam.add(record)?;
-        let addresses = Addresses::of(&result)?;
-        if addresses.ips.is_empty() {
-            let msg = format!("IPAM plugin `{}` gave no addresses", ipam.kind.name);
-            return Err(Error::new(code::IPAM, msg));
-        }
-        Ok(addresses)
+        addresses_of(ipam, &ipam.add(record)?)
     }
 
     /// Is the port held to its addresses?
@@ -253,6 +252,9 @@ impl Plan<'_> {
         };
         self.here.add_link(&NewLink {
             mtu: self.found.mtu,
+            // Of its own accord the kernel makes one for each CPU and then uses one, for which it waits twice until the packets under way
+            // have passed, with RTNL locked (`veth_init_queues`).
+            queues: Some(1),
             ..NewLink::new(&self.device, kind)
         })?;
         // First of all. To attach the port's program later, the kernel waits with RTNL locked until the packets that were under way

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::SystemTime;
 
@@ -108,8 +108,13 @@ impl Ipam<'_> {
     pub(crate) fn add(&self, record: &Record) -> Result<Value> {
         match self.in_process()? {
             Some(own) => own.add(),
-            None => Ok(self.run("ADD", Some(record))?.unwrap_or_default()),
+            None => self.start_add(record)?.result(),
         }
+    }
+
+    /// Starts a plugin that is a program.
+    pub(crate) fn start_add(&self, record: &Record) -> Result<Running<'_>> {
+        self.start("ADD", Some(record))
     }
 
     /// Has the plugin take back what it gave.
@@ -153,48 +158,12 @@ impl Ipam<'_> {
         find(&self.kind.name, self.path)
     }
 
-    /// Runs the plugin, and gives what it says if it succeeds. It holds the lock of the record for as long as it runs.
-    fn run(&self, command: &str, record: Option<&Record>) -> Result<Option<Value>> {
-        let output = self.output(command, record)?;
-        let said = output.stdout.trim_ascii();
-        if output.status.success() {
-            if said.is_empty() {
-                return Ok(None);
-            }
-            let read = serde_json::from_slice(said);
-            return read
-                .map(Some)
-                .map_err(|error| self.error(command, &format!("answered no JSON: {error}")));
-        }
-        // The plugin's own code says more to the runtime than ours would.
-        let said_error = serde_json::from_slice::<Value>(said).ok();
-        Err(
-            match said_error
-                .as_ref()
-                .and_then(|e| e["msg"].as_str().map(|msg| (e, msg)))
-            {
-                Some((error, msg)) => Error {
-                    code: error["code"]
-                        .as_u64()
-                        .and_then(|code| u32::try_from(code).ok())
-                        .unwrap_or(code::IPAM),
-                    msg: format!("IPAM plugin `{}`, {command}: {msg}", self.kind.name),
-                    details: error["details"].as_str().unwrap_or_default().to_owned(),
-                },
-                None => self.error(
-                    command,
-                    &format!(
-                        "ended with {}: {}",
-                        output.status,
-                        String::from_utf8_lossy(said)
-                    ),
-                ),
-            },
-        )
+    fn run(&self, command: &'static str, record: Option<&Record>) -> Result<Option<Value>> {
+        self.start(command, record)?.answer()
     }
 
-    fn output(&self, command: &str, record: Option<&Record>) -> Result<Output> {
-        let failed = |error: &std::io::Error| self.error(command, &error.to_string());
+    /// Starts the plugin. It holds the lock of the record for as long as it runs.
+    fn start(&self, command: &'static str, record: Option<&Record>) -> Result<Running<'_>> {
         let mut program = Command::new(self.program()?);
         program
             .env("CNI_COMMAND", command)
@@ -208,21 +177,85 @@ impl Ipam<'_> {
         if let Some(record) = record {
             hopyard_net::inherit(&mut program, record.share()?);
         }
-        let mut child = program.spawn().map_err(|error| failed(&error))?;
-        let stdin = child.stdin.take();
-        let output = thread::scope(|scope| {
-            scope.spawn(|| {
-                // A plugin that does not read it says so itself.
-                let _ = stdin.map(|mut stdin| stdin.write_all(self.conf.as_bytes()));
-            });
-            child.wait_with_output()
-        });
-        output.map_err(|error| failed(&error))
+        let mut child = program
+            .spawn()
+            .map_err(|error| self.error(command, &error.to_string()))?;
+        let conf = self.conf.to_owned();
+        if let Some(mut stdin) = child.stdin.take() {
+            // A plugin that does not read it says so itself.
+            thread::spawn(move || stdin.write_all(conf.as_bytes()));
+        }
+        Ok(Running {
+            ipam: self,
+            command,
+            child,
+        })
     }
 
     fn error(&self, command: &str, why: &str) -> Error {
         let msg = format!("IPAM plugin `{}`, {command}: {why}", self.kind.name);
         Error::new(code::IPAM, msg)
+    }
+}
+
+/// A plugin that runs.
+pub(crate) struct Running<'a> {
+    ipam: &'a Ipam<'a>,
+    command: &'static str,
+    child: Child,
+}
+
+impl Running<'_> {
+    /// What an ADD gives.
+    pub(crate) fn result(self) -> Result<Value> {
+        Ok(self.answer()?.unwrap_or_default())
+    }
+
+    /// Waits for the plugin, and gives what it says if it succeeds.
+    fn answer(self) -> Result<Option<Value>> {
+        let Self {
+            ipam,
+            command,
+            child,
+        } = self;
+        let output = child
+            .wait_with_output()
+            .map_err(|error| ipam.error(command, &error.to_string()))?;
+        let said = output.stdout.trim_ascii();
+        if output.status.success() {
+            if said.is_empty() {
+                return Ok(None);
+            }
+            let read = serde_json::from_slice(said);
+            return read
+                .map(Some)
+                .map_err(|error| ipam.error(command, &format!("answered no JSON: {error}")));
+        }
+        // The plugin's own code says more to the runtime than ours would.
+        let said_error = serde_json::from_slice::<Value>(said).ok();
+        Err(
+            match said_error
+                .as_ref()
+                .and_then(|e| e["msg"].as_str().map(|msg| (e, msg)))
+            {
+                Some((error, msg)) => Error {
+                    code: error["code"]
+                        .as_u64()
+                        .and_then(|code| u32::try_from(code).ok())
+                        .unwrap_or(code::IPAM),
+                    msg: format!("IPAM plugin `{}`, {command}: {msg}", ipam.kind.name),
+                    details: error["details"].as_str().unwrap_or_default().to_owned(),
+                },
+                None => ipam.error(
+                    command,
+                    &format!(
+                        "ended with {}: {}",
+                        output.status,
+                        String::from_utf8_lossy(said)
+                    ),
+                ),
+            },
+        )
     }
 }
 
