@@ -268,7 +268,7 @@ fn turn_of(m: &Measurement, round: u32, rng: &mut ChaCha8Rng) -> Turn {
 /// A path that this host could not build, or whose figures do not count.
 fn leave_out_a_path(run: &mut Run, rng: &mut ChaCha8Rng) {
     let path = any_path(run, rng);
-    let how = rng.random_range(0..3);
+    let how = rng.random_range(0..4);
     for at in 0..run.header.cells.len() {
         if run.header.cells[at].cell.path != path {
             continue;
@@ -280,7 +280,7 @@ fn leave_out_a_path(run: &mut Run, rng: &mut ChaCha8Rng) {
         }
         for sample in run.samples.iter_mut().filter(|sample| sample.cell == at) {
             if let Outcome::Measured(m) = &mut sample.outcome {
-                if how == 1 {
+                if how < 3 {
                     m.datapath = Some(Datapath {
                         switch: OPEN_VSWITCH.to_owned(),
                         version: String::new(),
