@@ -24,10 +24,13 @@ struct arp_message {
 	__u8 sender_mac[6], sender_ip[4], target_mac[6], target_ip[4];
 } __attribute__((packed));
 
-/* With any others, the addresses would be elsewhere. */
+/*
+ * With other lengths, the addresses would be elsewhere. The type of hardware is Ethernet or IEEE 802: Linux takes both from Ethernet
+ * (`arp_process`).
+ */
 static __always_inline bool is_arp_of_ipv4(const struct arp_message *arp)
 {
-	return arp->hardware == bpf_htons(1) && arp->protocol == bpf_htons(ETH_P_IP) &&
+	return (arp->hardware == bpf_htons(1) || arp->hardware == bpf_htons(6)) && arp->protocol == bpf_htons(ETH_P_IP) &&
 	       arp->hardware_len == 6 && arp->protocol_len == 4;
 }
 

@@ -68,16 +68,6 @@ static __always_inline bool is_reserved(__u64 mac)
 	return (mac & 0xf0ffffffffffULL) == 0x0000c28001ULL;
 }
 
-/*
- * Groups of routers alone: 224.0.0.2 and ff02::2 (all routers), 224.0.0.22 (RFC 3376, 4.2.14) and ff02::16 (RFC 3810, 5.2.14), to which
- * each host tells which groups it has joined. Other hosts have no use for that (RFC 4541, 2.1.1).
- */
-static __always_inline bool is_of_routers(__u64 mac)
-{
-	return mac == 0x0200005e0001ULL || mac == 0x1600005e0001ULL || mac == 0x020000003333ULL ||
-	       mac == 0x160000003333ULL;
-}
-
 static __always_inline bool is_group(__u64 mac)
 {
 	return mac & GROUP_BIT;

@@ -14,6 +14,10 @@
 #include "rate.h"
 #include "trace.h"
 
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <stddef.h>
+
 #define COPIES_AT_ONCE 32
 
 /*
@@ -134,6 +138,31 @@ static __noinline int flood_some(struct __sk_buff *skb, struct flood *flood)
 	return 0;
 }
 
+/*
+ * Groups of routers alone: 224.0.0.2 and ff02::2 (all routers), 224.0.0.22 (RFC 3376, 4.2.14) and ff02::16 (RFC 3810, 5.2.14), to which
+ * each host tells which groups it has joined. Other hosts have no use for that (RFC 4541, 2.1.1). Each shares its Ethernet address with
+ * other groups, as 239.0.0.2.
+ */
+static __always_inline bool is_of_routers(struct __sk_buff *skb, const struct mac_pair *macs)
+{
+	__u32 last = macs->dst >> 40;
+	__be32 ip[4];
+
+	switch (macs->dst) {
+	case 0x0200005e0001ULL:
+	case 0x1600005e0001ULL:
+		return macs->proto == bpf_htons(ETH_P_IP) &&
+		       !bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct iphdr, daddr), ip, 4) &&
+		       ip[0] == bpf_htonl(0xe0000000 | last);
+	case 0x020000003333ULL:
+	case 0x160000003333ULL:
+		return macs->proto == bpf_htons(ETH_P_IPV6) &&
+		       !bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, daddr), ip, 16) &&
+		       ip[0] == bpf_htonl(0xff020000) && !ip[1] && !ip[2] && ip[3] == bpf_htonl(last);
+	}
+	return false;
+}
+
 static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vlan, __u16 flags)
 {
 	struct flood flood = {
@@ -148,7 +177,7 @@ static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vla
 
 	if (!sw)
 		return 0;
-	if (read_macs(skb, &macs) && is_of_routers(macs.dst))
+	if (read_macs(skb, &macs) && is_of_routers(skb, &macs))
 		flood.flags |= FLOOD_TO_ROUTERS;
 	/* Once: it shrinks when ports go. A flood goes on with what it began with. */
 	slots = *(volatile __u32 *)&sw->slots;

@@ -105,6 +105,17 @@ static __noinline bool owns_source(__u32 slot, __u16 vlan, __u16 flags, __u64 sr
 	return sw && !is_hosts(sw, src);
 }
 
+/*
+ * Is the frame of the type by which the receiver's stack will take it? A netkit leaves that to what its guest told the kernel, by a raw
+ * socket for example (`netkit_xmit`); other devices read it from the frame (`eth_type_trans`), where a length is no type.
+ */
+static __always_inline bool is_as_told(const struct __sk_buff *skb, __be16 proto)
+{
+	if (skb->protocol == proto)
+		return true;
+	return bpf_ntohs(proto) < ETH_P_802_3_MIN && bpf_ntohs(skb->protocol) < ETH_P_802_3_MIN;
+}
+
 SEC("classifier")
 int hopyard_port_in(struct __sk_buff *skb)
 {
@@ -130,7 +141,7 @@ int hopyard_port_in(struct __sk_buff *skb)
 	mine->rx_packets++;
 	mine->rx_bytes += skb->len;
 
-	if (!whole)
+	if (!whole || !is_as_told(skb, macs.proto))
 		return drop(skb, slot, DROP_MALFORMED);
 	is_own = macs.src == port->mac;
 	if (!is_own && (is_group(macs.src) || !macs.src))

@@ -262,10 +262,12 @@ fn arp_lies() {
     watch.dropped("g0", &probe(THEIRS4), "arp", "a probe of another's");
     // Who is held to nothing may still not claim what the table gives to another.
     let free = world.mac("g1");
-    let lie = arp_message(2, (free, MINE4), (free, MINE4));
+    let mut lie = arp_message(2, (free, MINE4), (free, MINE4));
     watch.dropped("g1", &to_all(free, &lie), "arp", "about a held address");
+    lie[1] = 6;
+    watch.dropped("g1", &to_all(free, &lie), "arp", "as of IEEE 802");
     // Of another hardware, another protocol, other lengths: where would the addresses be?
-    for (at, value) in [(1, 6), (3, 0x86), (4, 8), (5, 16)] {
+    for (at, value) in [(1, 7), (3, 0x86), (4, 8), (5, 16)] {
         let mut odd = arp_message(2, (own, MINE4), nobody);
         odd[at] = value;
         watch.dropped("g0", &to_all(own, &odd), "malformed", "odd ARP");

@@ -156,7 +156,7 @@ impl Maker<'_> {
             62..75 => BROADCAST,
             75..79 => [0x33, 0x33, 0, 0, 0, 1],
             79..82 => [0x33, 0x33, 0, 0, 0, 0x16],
-            82..84 => [1, 0, 0x5e, 0, 0, 1],
+            82..84 => [1, 0, 0x5e, 0, 0, self.one(&[1, 2, 22])],
             84..89 => [
                 1,
                 0x80,
@@ -201,7 +201,7 @@ impl Maker<'_> {
         let own = self.own_ip(origin, IpAddr::is_ipv4);
         match (self.rng.random_range(0..10), own) {
             (0, _) => Ipv4Addr::UNSPECIFIED,
-            (1, _) => Ipv4Addr::new(224, 0, 0, 1),
+            (1, _) => Ipv4Addr::new(self.one(&[224, 239]), 0, 0, self.one(&[1, 2, 22])),
             (2, _) => Ipv4Addr::new(192, 0, 2, self.rng.random_range(10..30)),
             (3, _) => Ipv4Addr::new(192, 0, 2, self.one(&[50, 63, 64, 77, 127, 128])),
             (_, Some(IpAddr::V4(own))) => own,
@@ -213,7 +213,10 @@ impl Maker<'_> {
         let own = self.own_ip(origin, IpAddr::is_ipv6);
         match (self.rng.random_range(0..12), own) {
             (0, _) => Ipv6Addr::UNSPECIFIED,
-            (1, _) => Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
+            (1, _) => {
+                let (scope, last) = (self.one(&[0xff02, 0xff05]), self.one(&[1, 0x16]));
+                Ipv6Addr::new(scope, 0, 0, 0, 0, 0, 0, last)
+            }
             (2 | 3, _) => link_local(from),
             (4, _) => link_local(self.any_mac()),
             (5, _) => Ipv6Addr::new(0x2001, 0xdb8, 0, self.one(&[0, 1, 2]), 0, 0, 0, 0x50),
@@ -254,7 +257,11 @@ impl Maker<'_> {
             self.any_mac()
         };
         let (sender, target) = (self.ip4(origin), self.ip4(origin));
-        arp_message(operation, (speaker, sender), ([0; 6], target))
+        let mut message = arp_message(operation, (speaker, sender), ([0; 6], target));
+        if self.chance(10) {
+            message[1] = self.one(&[6, 6, 7]);
+        }
+        message
     }
 
     fn ipv6(&mut self, origin: Party, from: Mac) -> Vec<u8> {

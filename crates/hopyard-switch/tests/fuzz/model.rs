@@ -15,13 +15,37 @@ use crate::world::Kind;
 
 type Mac = [u8; 6];
 
-/// The groups of all routers and of those that learn who has joined a group, of IPv4 and IPv6.
-const OF_ROUTERS: [[u8; 6]; 4] = [
-    [0x01, 0, 0x5e, 0, 0, 0x02],
-    [0x01, 0, 0x5e, 0, 0, 0x16],
-    [0x33, 0x33, 0, 0, 0, 0x02],
-    [0x33, 0x33, 0, 0, 0, 0x16],
+/// The groups of all routers and of those that learn who has joined a group, of IPv4 and IPv6, with their Ethernet addresses.
+const OF_ROUTERS: [(Mac, IpAddr); 4] = [
+    ([1, 0, 0x5e, 0, 0, 2], v4(224, 0, 0, 2)),
+    ([1, 0, 0x5e, 0, 0, 22], v4(224, 0, 0, 22)),
+    ([0x33, 0x33, 0, 0, 0, 2], all_with(2)),
+    ([0x33, 0x33, 0, 0, 0, 0x16], all_with(0x16)),
 ];
+
+const fn v4(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+}
+
+const fn all_with(last: u16) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, last))
+}
+
+/// Is it for routers alone? It says so by the addresses of Ethernet and IP.
+fn is_for_routers(frame: &[u8]) -> bool {
+    // Copies have no tag.
+    let tag = if word(frame, 12) == Some(VLAN_TAG) {
+        4
+    } else {
+        0
+    };
+    let to: Option<IpAddr> = match word(frame, 12 + tag) {
+        Some(IPV4) if frame.len() >= 34 + tag => Some(ipv4_at(frame, 30 + tag).into()),
+        Some(IPV6) if frame.len() >= 54 + tag => Some(ipv6_at(frame, 38 + tag).into()),
+        _ => None,
+    };
+    to.is_some_and(|to| OF_ROUTERS.contains(&(mac(frame, 0), to)))
+}
 
 /// The longest frame that a device with an MTU of 1,500 octets takes.
 const LONGEST: usize = 1514;
@@ -345,7 +369,7 @@ impl Rules {
 
     /// One copy for each other port of the VLAN that isolation does not keep it from; of what is for routers, for ports of those.
     fn copies(&self, way: &mut Way<'_>, vlan: u16, len: usize) {
-        let is_for_routers = OF_ROUTERS.contains(&mac(way.frame, 0));
+        let is_for_routers = is_for_routers(way.frame);
         for (m, to) in self.ports.iter().enumerate() {
             if to.vlan != vlan || way.origin == Party::Port(m) {
                 continue;
@@ -468,7 +492,8 @@ fn turn_round(answer: &mut [u8], owner: Mac) {
 fn answer_arp(frame: &[u8], known: impl Fn(IpAddr) -> Option<(Mac, bool)>) -> Option<Vec<u8>> {
     let message = frame.get(14..42)?;
     let (sender, target) = (&message[14..18], &message[24..28]);
-    if message[..8] != [0, 1, 8, 0, 6, 4, 0, 1] || sender == [0; 4] || sender == target {
+    if !matches!(message[..8], [0, 1 | 6, 8, 0, 6, 4, 0, 1]) || sender == [0; 4] || sender == target
+    {
         return None;
     }
     let (owner, _) = known(ipv4_at(message, 24).into())?;
@@ -574,7 +599,9 @@ impl Claims<'_> {
     fn arp(&self) -> Result<(), &'static str> {
         let free = self.port.is_free();
         let message = self.packet.get(..28);
-        let Some(message) = message.filter(|message| message[..6] == [0, 1, 8, 0, 6, 4]) else {
+        // Linux takes the number of IEEE 802 for that of Ethernet.
+        let is_of_ipv4 = |message: &&[u8]| matches!(message[..6], [0, 1 | 6, 8, 0, 6, 4]);
+        let Some(message) = message.filter(is_of_ipv4) else {
             return if free { Ok(()) } else { Err("malformed") };
         };
         let (sender, target) = (ipv4_at(message, 14), ipv4_at(message, 24));

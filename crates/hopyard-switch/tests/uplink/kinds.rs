@@ -5,7 +5,7 @@ use std::process::Command;
 use hopyard_net::{BridgeSettings, Error, LinkKind, MacvlanMode, NetkitLayer, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
-use crate::frames::{BROADCAST, EXPERIMENT, frame};
+use crate::frames::{BROADCAST, EXPERIMENT, IPV6, frame};
 use crate::listen::Ear;
 use crate::site::{FAR_MAC, Site, guest_mac, space};
 use crate::skip::skip;
@@ -206,6 +206,11 @@ fn netkit_is_a_port_or_absent_by_name() {
             assert_eq!(ear.heard().len(), 1);
             ear.send(&frame(guest_mac(0), mac, EXPERIMENT, b"out"));
             assert_eq!(other.heard().len(), 1);
+            // By the socket's word it is IPv6.
+            let liar = Ear::open(&guest, "eth0", IPV6);
+            liar.send(&frame(guest_mac(0), mac, EXPERIMENT, b"another type"));
+            assert_eq!(other.heard().len(), 0);
+            assert_eq!(site.drops("nk0"), [("malformed", 1)]);
         }
         Err(Error::Unsupported {
             feature, remedy, ..
