@@ -189,20 +189,20 @@ impl Switch {
         Ok(())
     }
 
-    /// Goes on with a move. The addresses of the host behind the new uplink can be seen in the switch's namespace alone: a command there
-    /// finishes it.
+    /// Goes on with a move. The new uplink's name, and the addresses of the host behind it, can be seen in the switch's namespace alone: a
+    /// command there finishes it.
     fn finish_move(&mut self) -> Result<()> {
         for hook in UPLINK {
             let fresh = self.directory.join(fresh_uplink_link(hook));
             bpffs::rename(&fresh, &self.directory.join(uplink_link(hook)))?;
         }
         let config = self.state.config()?;
-        if let Some(name) = device_name(config.uplink) {
-            self.state.set_uplink_name(&name)?;
-        }
         let here = Here::new()?;
         if here.inode != config.netns {
             return Ok(());
+        }
+        if let Some(name) = device_name(config.uplink) {
+            self.state.set_uplink_name(&name)?;
         }
         self.learn_host(&here)?;
         self.state.set_config(Config {
