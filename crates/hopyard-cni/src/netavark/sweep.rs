@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use hopyard_net::Handle;
-use hopyard_switch::Switch;
+use hopyard_switch::{Error as SwitchError, Switch};
 use serde_json::json;
 
 use super::network::Network;
@@ -50,7 +50,11 @@ fn collect(here: &Handle, call: &Call, of: &Attachment) -> Result<()> {
     };
     let entry = record.entry.as_ref();
     let glance = match entry {
-        Some(entry) => Switch::glance(&entry.switch)?,
+        Some(entry) => match Switch::glance(&entry.switch) {
+            // Of another version: where it is cannot be said, and its port went with the device.
+            Err(SwitchError::OtherLayout { .. }) => None,
+            glance => glance?,
+        },
         None => None,
     };
     let elsewhere = match glance {
