@@ -83,7 +83,10 @@ fn in_order(
             return Ok(());
         };
         match io.recv(&mut buffers.response[have..]) {
-            Ok(0) => return context.closed(),
+            Ok(0) => {
+                times.cut_off(began);
+                return context.closed();
+            }
             Ok(bytes) => have += bytes,
             Err(e) if again(&e) => continue,
             Err(e) => return context.ended("receive a response", &e),

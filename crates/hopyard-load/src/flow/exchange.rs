@@ -37,6 +37,15 @@ impl Times {
                 .saturating_record(ended_ns.saturating_sub(began_ns));
         }
     }
+
+    /// Counts requests of a connection whose responses have not come when traffic ends, with the time that they have taken so far:
+    /// without them, the longest stalls would be left out.
+    pub(super) fn cut_off(&mut self, began_ns: impl IntoIterator<Item = u64>) {
+        let now_ns = clock::monotonic_ns();
+        for began_ns in began_ns {
+            self.record(began_ns, now_ns);
+        }
+    }
 }
 
 /// The transactions that a flow has completed.

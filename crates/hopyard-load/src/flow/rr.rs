@@ -45,7 +45,11 @@ pub(crate) fn client(
                 began = clock::monotonic_ns();
                 continue;
             }
-            Taken::Closed => return context.closed(),
+            Taken::Closed => {
+                // A datagram is given up in time, or was not waited for long enough to be lost.
+                times.cut_off((!buffers.datagrams).then_some(began));
+                return context.closed();
+            }
             Taken::Failed(e) => return context.ended("receive a response", &e),
         }
         let ended = clock::monotonic_ns();

@@ -1,7 +1,10 @@
 use super::*;
+use std::cell::RefCell;
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::flow::events::{Client, Part};
 use crate::flow::{Socket, rr_client, rr_server};
 use crate::tally::Tally;
 
@@ -236,4 +239,53 @@ fn numbers_are_told_apart() {
     let number = narrow.number();
     narrow.add(number, 5);
     assert_eq!(narrow.answered(300 % 256), Some(5));
+}
+
+#[test]
+fn requests_that_are_cut_off_count_with_their_time_so_far() {
+    for outstanding in [1, 4] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        // It takes what comes and answers nothing.
+        let _server = listener.accept().unwrap();
+        let hung_up = connection.try_clone().unwrap();
+        let socket = Socket(connection.into());
+        let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+        let mut times = Times::new(clock::monotonic_ns(), u64::MAX).unwrap();
+        let context = Context {
+            tally: &tally,
+            stop: &stop,
+            close_ns: 0,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(30));
+                stop.store(true, Relaxed);
+                hung_up.shutdown(std::net::Shutdown::Both).unwrap();
+            });
+            let mut buffers = buffers(1, 1, outstanding, false);
+            rr_client(&socket, &mut buffers, &mut times, context).unwrap();
+        });
+        assert_eq!(times.histogram.len(), u64::from(outstanding));
+        assert!(times.histogram.min() >= 20_000_000);
+        assert_eq!(tally.read().received.transactions, 0);
+    }
+}
+
+#[test]
+fn requests_of_an_event_loop_that_are_cut_off_count() {
+    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    let times = Times::new(clock::monotonic_ns(), u64::MAX).unwrap();
+    let times = Rc::new(RefCell::new(times));
+    let context = Context {
+        tally: &tally,
+        stop: &stop,
+        close_ns: 0,
+    };
+    let mut client = Client::new(context, &buffers(1, 1, 3, false), Rc::clone(&times));
+    while client.begin(&mut []) {}
+    client.came(&[0]);
+    assert_eq!(times.borrow().histogram.len(), 1);
+    drop(client);
+    assert_eq!(times.borrow().histogram.len(), 3);
 }

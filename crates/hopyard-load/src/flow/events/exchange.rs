@@ -89,6 +89,14 @@ impl<'a> Client<'a> {
     }
 }
 
+impl Drop for Client<'_> {
+    /// The flow is over.
+    fn drop(&mut self) {
+        let left = std::mem::take(&mut self.began);
+        self.requests.times.borrow_mut().cut_off(left);
+    }
+}
+
 impl Part for Client<'_> {
     #[inline]
     fn begin(&mut self, _: &mut [u8]) -> bool {
