@@ -3,6 +3,8 @@
 //! Before the traffic, while the server still takes datagrams from anybody: every path that keeps something of each flow (a
 //! connection of the packet filter, a flow of Open vSwitch) makes that for these datagrams.
 
+use std::time::{Duration, Instant};
+
 use hdrhistogram::Histogram;
 use hopyard_net::cpu;
 
@@ -14,6 +16,9 @@ use crate::summary::histogram;
 const EACH: usize = 32;
 /// ... and of all flows, as far as each has one.
 const MOST: usize = 64;
+
+/// For so long, whatever the round trip takes: the controller waits for the flows meanwhile.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// So many without an answer, and the path is tried no further: whether it carries anything is for the flows to find out.
 const LOST: usize = 2;
@@ -30,6 +35,7 @@ pub(super) fn of_flows(
     let each = (MOST / servers.len().max(1)).clamp(1, EACH);
     let mut times = histogram()?;
     let mut lost = 0;
+    let began = Instant::now();
     let timed = || -> Result<(), String> {
         for (index, server) in servers.iter().enumerate() {
             if !cpus.is_empty() {
@@ -45,7 +51,7 @@ pub(super) fn of_flows(
                     Some(took_ns) => times.saturating_record(took_ns),
                     None => lost += 1,
                 }
-                if lost == LOST {
+                if lost == LOST || began.elapsed() > LONGEST {
                     return Ok(());
                 }
             }
