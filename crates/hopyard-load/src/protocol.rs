@@ -35,7 +35,7 @@ use hopyard_model::{
 };
 
 /// Version of the protocol; both ends must have the same.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// A message with its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

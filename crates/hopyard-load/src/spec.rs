@@ -13,6 +13,8 @@ use hopyard_model::{
 
 /// Everything the two ends of a load must agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// An older worker must not pass over what it does not know.
+#[serde(deny_unknown_fields)]
 pub struct LoadSpec {
     /// The traffic.
     pub kind: LoadKind,

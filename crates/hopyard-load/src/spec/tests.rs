@@ -140,3 +140,12 @@ fn a_message_now_and_then_is_no_load() {
          smaller message_size"
     );
 }
+
+#[test]
+fn a_worker_does_not_pass_over_a_setting_that_it_does_not_know() {
+    let mut said = serde_json::to_value(paced(1024, 1, 1_000_000)).unwrap();
+    serde_json::from_value::<LoadSpec>(said.clone()).unwrap();
+    said["of_tomorrow"] = true.into();
+    let error = serde_json::from_value::<LoadSpec>(said).unwrap_err();
+    assert!(error.to_string().contains("of_tomorrow"), "{error}");
+}
