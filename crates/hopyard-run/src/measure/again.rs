@@ -80,6 +80,7 @@ mod tests {
     fn nothing() -> Result<Measurement, Error> {
         Err(Error::Nothing {
             drops: 1,
+            timeouts: 0,
             was_taken: false,
         })
     }

@@ -112,6 +112,7 @@ pub(super) fn assemble(
     };
     if received == Counted::default() {
         return Err(Error::Nothing {
+            timeouts: client.timeouts,
             was_taken: taken_ns(&cpu) >= float(planned_ns) / 2.0,
             drops: devices.iter().map(|d| d.dropped).sum::<u64>()
                 + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),

@@ -1,8 +1,18 @@
 //! Why there is no measurement, and whether the host, the path or the user is the reason.
 
-use crate::load::remote;
+use crate::load::{DATAGRAM_PATIENCE, remote};
 use crate::model::LoadKind;
 use crate::{lab, meter, settings};
+
+/// Of requests that may be lost: a path that answers later than they wait loses none of them.
+fn given_up(timeouts: u64) -> String {
+    match timeouts {
+        0 => String::new(),
+        _ => format!(
+            "; {timeouts} requests had no answer within {DATAGRAM_PATIENCE:?} and were given up"
+        ),
+    }
+}
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +44,14 @@ pub enum Error {
     /// The receiver got nothing.
     #[error(
         "the receiver got nothing in the whole window, though the connection stood; \
-         {drops} packets were dropped by devices of the path or found no room at the receiver"
+         {drops} packets were dropped by devices of the path or found no room at the receiver{}",
+        given_up(*timeouts)
     )]
     Nothing {
         /// Drops that devices and the receiver's sockets counted.
         drops: u64,
+        /// Requests in datagrams that were given up.
+        timeouts: u64,
         /// Whether other processes and the hypervisor used as much CPU time as one CPU has in half a window. Then an
         /// end may have had none.
         was_taken: bool,
