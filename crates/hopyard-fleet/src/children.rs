@@ -16,9 +16,7 @@ use std::time::{Duration, Instant};
 use hopyard_lab::Prefix;
 use hopyard_model::units;
 use hopyard_net::end_with_starter;
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use self::command::run_between;
@@ -126,9 +124,6 @@ impl Engine for Children {
     }
 
     fn ended(&mut self, store: &Store) -> Result<Vec<Ended>> {
-        if !any_has_ended()? {
-            std::thread::sleep(LOOK);
-        }
         let (now, stopped) = (Instant::now(), self.stopped);
         let mut ended = Vec::new();
         let mut place = 0;
@@ -140,6 +135,10 @@ impl Engine for Children {
                 }
                 None => place += 1,
             }
+        }
+        // Only these processes count: the first process of a container has zombies of others among its children.
+        if ended.is_empty() {
+            std::thread::sleep(LOOK);
         }
         Ok(ended)
     }
@@ -164,19 +163,6 @@ impl Engine for Children {
 pub(crate) fn samples(store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
     let directory = store.place_of(job.place, job.attempt).join("run");
     samples::read(&directory, &store.fleet.columns)
-}
-
-/// One system call, however many children there are.
-fn any_has_ended() -> Result<bool> {
-    let how = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-    match waitid(Id::All, how) {
-        Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => Ok(false),
-        Ok(_) => Ok(true),
-        Err(errno) => Err(Error::Internal {
-            what: "wait for the processes of pairs",
-            source: errno.into(),
-        }),
-    }
 }
 
 impl Running {
@@ -359,5 +345,29 @@ pub(crate) fn how(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => format!("it was killed by signal {signal}"),
         None => format!("it ended with status {}", status.code().unwrap_or(-1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+
+    use super::*;
+    use crate::Settings;
+    use crate::plan::tests::machines;
+
+    #[test]
+    fn children_of_others_that_ended_do_not_keep_it_awake() {
+        let mut other = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_raw(other.id().try_into().unwrap());
+        waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let plan = Plan::new(machines(2), &Settings::default()).unwrap();
+        let store = Store::create(&home.path().join("fleet"), plan).unwrap();
+        let began = Instant::now();
+        let ended = Children::new("true".into()).ended(&store).unwrap();
+        assert!(ended.is_empty());
+        assert!(began.elapsed() >= LOOK);
+        other.wait().unwrap();
     }
 }
