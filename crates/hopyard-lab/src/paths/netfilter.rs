@@ -50,6 +50,10 @@ pub(super) const XT_ADDRTYPE: Need = iptables("xt_addrtype", &["xt_addrtype"]);
 /// With `--random-fully` (`NF_NAT_RANGE_PROTO_RANDOM_FULLY`).
 pub(super) const XT_MASQUERADE: Need = iptables("xt_MASQUERADE", &["xt_MASQUERADE"]).since("3.14");
 
+/// Tables of ip6tables, with all that a service's rules have in them: that IPv4 has it does not say that IPv6 does.
+pub(super) const IP6TABLES_NAT: Need = ip6tables("ip6table_nat", &["ip6table_nat"]);
+pub(super) const IP6TABLES_FILTER: Need = ip6tables("ip6table_filter", &["ip6table_filter"]);
+
 /// What each piece lets one write: its need's name, the rules, the kernel's option.
 const PIECES: &[(&str, &str, &str)] = &[
     (
@@ -113,6 +117,19 @@ const PIECES: &[(&str, &str, &str)] = &[
         "*nat\n-A POSTROUTING -j MASQUERADE --random-fully\nCOMMIT\n",
         "CONFIG_NETFILTER_XT_TARGET_MASQUERADE",
     ),
+    (
+        "ip6table_nat",
+        "*nat\n-A OUTPUT -d 2001:db8::1 -p tcp -m comment --comment probe -m tcp --dport 80 -j DNAT --to-destination [2001:db8::2]:80\n\
+         -A OUTPUT -m addrtype --dst-type LOCAL -j ACCEPT\n\
+         -A POSTROUTING -m mark --mark 0x4000/0x4000 -j MARK --set-xmark 0x4000/0x0\n\
+         -A POSTROUTING -j MASQUERADE --random-fully\nCOMMIT\n",
+        "CONFIG_NFT_COMPAT or CONFIG_IP6_NF_NAT",
+    ),
+    (
+        "ip6table_filter",
+        "*filter\n-A FORWARD -m conntrack --ctstate NEW -m comment --comment probe -m mark --mark 0x4000/0x4000 -j ACCEPT\nCOMMIT\n",
+        "CONFIG_NFT_COMPAT or CONFIG_IP6_NF_FILTER",
+    ),
 ];
 
 const fn nft(name: &'static str, modules: &'static [&'static str]) -> Need {
@@ -131,6 +148,20 @@ const fn iptables(name: &'static str, modules: &'static [&'static str]) -> Need 
         ..Need::new(name, |name| {
             tried(name, |ns, rules| {
                 restore_iptables(ns, IptablesFamily::V4, rules, false)
+            })
+        })
+    }
+}
+
+const fn ip6tables(name: &'static str, modules: &'static [&'static str]) -> Need {
+    Need {
+        carried: Carried {
+            programs: &["ip6tables-restore"],
+            ..Carried::modules(modules)
+        },
+        ..Need::new(name, |name| {
+            tried(name, |ns, rules| {
+                restore_iptables(ns, IptablesFamily::V6, rules, false)
             })
         })
     }
@@ -176,6 +207,8 @@ mod tests {
             XT_CONNTRACK,
             XT_ADDRTYPE,
             XT_MASQUERADE,
+            IP6TABLES_NAT,
+            IP6TABLES_FILTER,
         ] {
             let pieces = PIECES.iter().filter(|(name, ..)| *name == need.name);
             assert_eq!(pieces.count(), 1, "{}", need.name);
