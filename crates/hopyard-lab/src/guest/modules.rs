@@ -97,10 +97,25 @@ fn module_name(file: &Path) -> Option<String> {
         .then(|| stem.replace('-', "_"))
 }
 
-/// Every module of a directory and below, by name.
+/// Where a release keeps its modules, each before what takes its place. `updates` has patched ones, before others for depmod
+/// too unless it is told otherwise. Its other entries, `build` and `source`, lead to whole trees.
+const PLACES: [&str; 3] = ["kernel", "extra", "updates"];
+
+/// Every module of a release, by name.
 fn files(directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut files = BTreeMap::new();
-    let mut left = vec![directory.join("kernel")];
+    for place in PLACES {
+        let place = directory.join(place);
+        if place.is_dir() {
+            add_files(place, &mut files)?;
+        }
+    }
+    Ok(files)
+}
+
+/// Every module of a directory and below.
+fn add_files(directory: PathBuf, files: &mut BTreeMap<String, PathBuf>) -> Result<()> {
+    let mut left = vec![directory];
     while let Some(directory) = left.pop() {
         let error = |source| Error::Read {
             file: directory.clone(),
@@ -115,7 +130,7 @@ fn files(directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
             }
         }
     }
-    Ok(files)
+    Ok(())
 }
 
 /// The modules that are part of the kernel, where a file tells.
@@ -178,6 +193,29 @@ mod tests {
         for none in ["modules.order", "veth.ko.bz2", "veth.o"] {
             assert_eq!(of(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn a_patched_module_takes_the_place_of_the_kernels() {
+        let home = tempfile::tempdir().unwrap();
+        let modules = home.path();
+        let put = |file: &str| {
+            let file = modules.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, b"").unwrap();
+            file
+        };
+        let veth = put("kernel/drivers/net/veth.ko.xz");
+        let vrf = put("kernel/drivers/net/vrf.ko");
+        put("build/drivers/net/dummy.ko");
+        let found = files(modules).unwrap();
+        let of =
+            |all: [(&str, &PathBuf); 2]| all.map(|(name, file)| (name.to_owned(), file.clone()));
+        assert_eq!(found, of([("veth", &veth), ("vrf", &vrf)]).into());
+        put("extra/veth.ko");
+        let patched = put("updates/dkms/veth.ko");
+        let found = files(modules).unwrap();
+        assert_eq!(found, of([("veth", &patched), ("vrf", &vrf)]).into());
     }
 
     #[test]
