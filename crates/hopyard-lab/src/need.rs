@@ -50,12 +50,14 @@ impl Need {
     pub const IPIP: Self = Self::kind("ipip", &["ipip"]).since("3.8");
     /// WireGuard, encrypted tunnels.
     pub(crate) const WIREGUARD: Self = Self::kind("wireguard", &["wireguard"]).since("5.6");
-    /// MACsec with AES-GCM.
-    pub(crate) const MACSEC: Self = Self::kind(
-        "macsec",
-        &["macsec", "gcm", "ctr", "ghash_generic", "aesni_intel"],
-    )
-    .since("4.6");
+    /// MACsec with AES-GCM, and the right to give its devices keys.
+    pub(crate) const MACSEC: Self = Self {
+        since: "4.6",
+        carried: Carried::modules(&["macsec", "gcm", "ctr", "ghash_generic", "aesni_intel"]),
+        ..Self::new("macsec", |_| {
+            hopyard_net::probe_macsec().map_err(or_another_path)
+        })
+    };
     /// Routing domains.
     pub(crate) const VRF: Self = Self::kind("vrf", &["vrf"]).since("4.4");
     /// IPsec: ESP with AES-GCM, over both IP versions.

@@ -111,7 +111,7 @@ pub use kind::{BridgeSettings, IpvlanMode, LinkKind, MacvlanMode, NetkitLayer, N
 pub use limits::allow_files;
 pub use link::{Link, XdpHook};
 pub use lookup::WayTo;
-pub use macsec::{MacsecKey, MacsecTraffic};
+pub use macsec::{MacsecKey, MacsecTraffic, probe_macsec};
 pub use monitor::Monitor;
 pub use netns::{BoundNs, NetNs, unbind};
 pub use nft::{

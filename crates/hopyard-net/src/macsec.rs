@@ -4,9 +4,11 @@ use netlink_packet_core::{DefaultNla, Emitable};
 use netlink_packet_generic::GenlFamily;
 
 use crate::attrs::{attribute, attributes, nested, u32_at, u64_at};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::genl::GENLMSGHDR;
 use crate::handle::{Handle, missing_device};
+use crate::kind::{LinkKind, NewLink};
+use crate::netns::NetNs;
 
 /// A key of AES-128.
 pub type MacsecKey = [u8; 16];
@@ -105,6 +107,50 @@ impl Handle {
     }
 }
 
+/// Whether this kernel has MACsec and takes keys for it from this process: makes a device in a throw-away namespace and
+/// gives it a key. To make one, root of a user namespace is enough; for keys it is not.
+///
+/// # Errors
+/// [`Error::Unsupported`] if it has not, or does not; [`Error::Denied`] for one that cannot make namespaces at all.
+pub fn probe_macsec() -> Result<()> {
+    const DEVICE: &str = "probe";
+    let handle = Handle::new(&NetNs::create()?)?;
+    let lower = "lower".to_owned();
+    handle.add_link(&NewLink::new(&lower, LinkKind::veth("other", None)))?;
+    handle.add_link(&NewLink::new(
+        DEVICE,
+        LinkKind::Macsec {
+            lower: lower.clone(),
+        },
+    ))?;
+    let other = [2, 0, 0, 0, 0, 1];
+    handle
+        .key_macsec(DEVICE, [1; 16], (other, [2; 16]))
+        .map_err(no_keys)
+}
+
+/// Why a device takes no key, where this host or this process lacks something for it.
+fn no_keys(error: Error) -> Error {
+    match error {
+        // The commands that change something are of `GENL_ADMIN_PERM`.
+        Error::Denied { what } => Error::Unsupported {
+            what,
+            feature: "unprivileged MACsec".to_owned(),
+            remedy: "run as root of the first user namespace, since the kernel takes keys of MACsec from nobody else"
+                .to_owned(),
+        },
+        // No such cipher (`macsec_alloc_tfm`).
+        Error::Kernel { what, source, .. } if source.raw_os_error() == Some(libc::ENOENT) => {
+            Error::Unsupported {
+                what,
+                feature: "AES-GCM".to_owned(),
+                remedy: "load module `gcm` (kernel option CONFIG_CRYPTO_GCM)".to_owned(),
+            }
+        }
+        other => other,
+    }
+}
+
 /// The identifier of the channel that a station sends by: its address and the port.
 fn channel_of(address: [u8; 6]) -> [u8; 8] {
     let [a, b, c, d, e, f] = address;
@@ -195,7 +241,34 @@ impl Emitable for Message {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+
+    /// Either this kernel takes keys, or the error says what it lacks.
+    #[test]
+    fn a_kernel_takes_keys_or_says_what_it_lacks() {
+        if let Err(error) = probe_macsec() {
+            assert!(error.is_unsupported(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_refused_key_is_something_that_is_lacking() {
+        let refused = |errno| {
+            let error = Error::from_io("give `x` a key", io::Error::from_raw_os_error(errno));
+            no_keys(error)
+        };
+        for (errno, reason) in [
+            (libc::EPERM, "first user namespace"),
+            (libc::ENOENT, "CONFIG_CRYPTO_GCM"),
+        ] {
+            let error = refused(errno);
+            assert!(error.is_unsupported(), "{error}");
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+        assert_eq!(refused(libc::EBUSY).errno(), Some(libc::EBUSY));
+    }
 
     #[test]
     fn an_association_holds_its_key() {

@@ -54,3 +54,16 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
         .insert(last, Hop::rx(far.role, secured::MACSEC));
     Ok(topology)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Axes, Feature};
+
+    /// Its device can be made by anybody, but keys are set by root alone.
+    #[test]
+    fn it_needs_root() {
+        let offers = MACSEC.offers(Peer::Local, &Axes::default());
+        assert!(!offers.contains(&Feature::Unprivileged));
+    }
+}
