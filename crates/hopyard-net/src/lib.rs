@@ -130,7 +130,9 @@ pub use stats::DeviceStats;
 pub use steering::ReceiveSteering;
 pub use tun::{TunLayer, TunLink};
 pub use unix_sockets::{UnixSocket, unix_sockets};
-pub use user_namespace::{enter_own_user_namespace, may_make_namespaces};
+pub use user_namespace::{
+    enter_own_user_namespace, is_in_first_user_namespace, may_make_namespaces,
+};
 pub use vhost::VhostQueue;
 pub use wireguard::WireguardKey;
 pub use xtables::{LegacyChain, legacy_chains};

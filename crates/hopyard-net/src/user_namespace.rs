@@ -3,7 +3,7 @@
 use std::fs::{self, DirEntry, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MsFlags, mount};
@@ -14,12 +14,20 @@ use crate::error::{Error, Result};
 
 /// Bit of `CAP_SYS_ADMIN` in the masks of `/proc/PID/status` (`linux/capability.h`).
 const SYS_ADMIN: u64 = 1 << 21;
+/// Inode of the first user namespace (`PROC_USER_INIT_INO` in `include/linux/proc_ns.h`).
+const FIRST_USER: u64 = 0xefff_fffd;
 const RUN: &str = "/run";
 
 /// May this process make namespaces as it is (`CAP_SYS_ADMIN`)?
 #[must_use]
 pub fn may_make_namespaces() -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|status| has_admin(&status))
+}
+
+/// Is this process in the user namespace that the machine began with? In others root may do much, and is refused the rest.
+#[must_use]
+pub fn is_in_first_user_namespace() -> bool {
+    fs::metadata("/proc/self/ns/user").is_ok_and(|namespace| namespace.ino() == FIRST_USER)
 }
 
 fn has_admin(status: &str) -> bool {

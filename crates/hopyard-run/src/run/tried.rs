@@ -106,9 +106,17 @@ fn try_lab(sampler: &Sampler, cell: &Cell, cpus: &[usize]) -> Result<Outcome, Er
             }
             Err(other) => Err(other.into()),
         },
-        Err(e) if e.is_unsupported() => Ok(Outcome::Missing(crate::chain(&e))),
+        Err(e) if e.is_unsupported() || is_for_root_of_the_host(&e) => {
+            Ok(Outcome::Missing(crate::chain(&e)))
+        }
         Err(e) => Err(measure::Error::Lab(e).into()),
     }
+}
+
+/// Is it something that root of a user namespace is refused, as whoever runs without root is? Other labs may have none of it.
+fn is_for_root_of_the_host(error: &lab::Error) -> bool {
+    let denied = matches!(error, lab::Error::Net(hopyard_net::Error::Denied { .. }));
+    denied && !hopyard_net::is_in_first_user_namespace()
 }
 
 /// The most that the generator can do, for each different load.
