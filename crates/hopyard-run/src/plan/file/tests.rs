@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::axis;
 
 fn with(line: &str, instead: &str) -> String {
     let text = super::super::PLANS[0].1;
@@ -166,6 +167,14 @@ fn the_documented_plan_is_one() {
         (plan.name.as_str(), plan.parts.len()),
         ("small-and-large", 2)
     );
+    // What the second part sets itself is of its load.
+    let [first, second] = &plan.parts[..] else {
+        unreachable!()
+    };
+    let (load, peer) = (second.loads[0], second.peers[0]);
+    let mut own = second.set.iter().filter(|one| !first.set.contains(one));
+    let is_of_load = |name: &str| axis(name).unwrap().applies(load, peer, &[]);
+    assert!(own.clone().count() > 0 && own.all(|(name, _)| is_of_load(name)));
     // Each key of the table is one that plans have, and none is missing in it.
     let row = |line: &'static str| {
         line.strip_prefix("| `")?
