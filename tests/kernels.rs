@@ -274,7 +274,8 @@ fn a_kvm_that_gets_half_way_is_not_used() {
     let mut command = in_guest(&kernel, &home.path().join("run"), &cell);
     command.env("PATH", kvm_that_stops(home.path()));
     let said = Running::start(command).wait_for_nothing_left(&[].into());
-    said.exits(0).says(&["emulated"]);
+    said.exits(0)
+        .says(&["emulated", "since KVM does not run them"]);
     let tried = fs::read_to_string(home.path().join("tried")).unwrap_or_default();
     let has_kvm = Path::new("/dev/kvm").exists();
     if !has_kvm {

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ExitStatus};
+use std::process::{Child, ChildStdin, Command, ExitStatus};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ use crate::signals;
 const FIRST_SIGN: Duration = Duration::from_secs(5);
 /// How often to look whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
+const KVM: &str = "/dev/kvm";
 /// What a guest is to do first.
 const BOOT: &str = "boot and greet";
 
@@ -44,7 +45,7 @@ pub(super) fn patience(accelerator: Accelerator) -> Duration {
 }
 
 /// Who carries out a guest's instructions, if nobody says: found out once per process, by having KVM run such a
-/// guest, without its job and its devices, as far as its greeting.
+/// guest, without its job and its devices, as far as its greeting. Where that fails, the user is told why.
 pub(super) fn accelerator(guest: &Guest<'_>) -> Result<Accelerator> {
     static FOUND: OnceLock<Accelerator> = OnceLock::new();
     if let Some(found) = FOUND.get() {
@@ -57,13 +58,27 @@ pub(super) fn accelerator(guest: &Guest<'_>) -> Result<Accelerator> {
         devices: Vec::new(),
         ..*guest
     };
-    let kvm = OpenOptions::new().read(true).write(true).open("/dev/kvm");
-    let works = kvm.is_ok() && Machine::<IgnoredAny>::start(&guest, Accelerator::Kvm)?.greets()?;
-    let found = if works {
-        Accelerator::Kvm
-    } else {
-        Accelerator::Tcg
+    let failure = match OpenOptions::new().read(true).write(true).open(KVM) {
+        Ok(_) => {
+            let mut machine = Machine::<IgnoredAny>::start(&guest, Accelerator::Kvm)?;
+            machine
+                .failure_to_greet()?
+                .map(|error| crate::chain(&error))
+        }
+        Err(error) => Some(format!("cannot open {KVM}: {error}")),
     };
+    let found = match failure {
+        None => Accelerator::Kvm,
+        Some(_) => Accelerator::Tcg,
+    };
+    // Of threads that tried at once, one tells.
+    if FOUND.set(found).is_ok()
+        && let Some(why) = failure
+    {
+        crate::note(format_args!(
+            "guests are emulated, since KVM does not run them: {why}"
+        ));
+    }
     Ok(*FOUND.get_or_init(|| found))
 }
 
@@ -84,7 +99,11 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
     }
 
     fn start(guest: &Guest<'_>, accelerator: Accelerator) -> Result<Self> {
-        let (mut command, console) = guest.command(accelerator)?;
+        let (command, console) = guest.command(accelerator)?;
+        Self::spawn(command, console, accelerator)
+    }
+
+    fn spawn(mut command: Command, console: Console, accelerator: Accelerator) -> Result<Self> {
         // Ctrl-C at the terminal is for hopyard, which ends its guests; so does the kernel if it cannot.
         command.process_group(0);
         end_with_starter(&mut command);
@@ -108,8 +127,9 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
         })
     }
 
-    /// Does it come to greet? Where KVM cannot run it, it says nothing, dies, or stops somewhere on the way.
-    fn greets(&mut self) -> Result<bool> {
+    /// Why it does not come to greet, if it does not: where KVM cannot run it, it says nothing, dies, or stops somewhere on
+    /// the way.
+    fn failure_to_greet(&mut self) -> Result<Option<Error>> {
         let began = Instant::now();
         loop {
             let patience = if self.console.has_kernel_spoken() {
@@ -118,12 +138,12 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
                 FIRST_SIGN
             };
             if began.elapsed() >= patience {
-                return Ok(false);
+                return Ok(Some(self.silence(BOOT, patience)));
             }
             match self.hear(BOOT, LOOK) {
                 Err(Error::Silent { .. }) => {}
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
-                heard => return Ok(heard.is_ok()),
+                heard => return Ok(heard.err()),
             }
         }
     }
@@ -165,14 +185,18 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death(doing)),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Err(Error::Silent {
-                        doing,
-                        after: patience,
-                        said: self.console.last_words(),
-                    });
+                    return Err(self.silence(doing, patience));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
+        }
+    }
+
+    fn silence(&self, doing: &'static str, after: Duration) -> Error {
+        Error::Silent {
+            doing,
+            after,
+            said: self.console.last_words(),
         }
     }
 
@@ -207,5 +231,35 @@ impl<Reply> Drop for Machine<Reply> {
         // It has nothing to save.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// In the place of QEMU, a shell.
+    fn machine(script: &str) -> Machine<IgnoredAny> {
+        let console = Console::new(OsStr::new("sh")).unwrap();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(console.of_qemu().unwrap());
+        Machine::spawn(command, console, Accelerator::Kvm).unwrap()
+    }
+
+    #[test]
+    fn a_guest_that_does_not_greet_leaves_its_reason() {
+        let greets = machine("echo '{}'; exec sleep 60").failure_to_greet();
+        assert!(greets.unwrap().is_none());
+        let dies = machine("echo 'no KVM here' >&2; exit 3").failure_to_greet();
+        let why = dies.unwrap().unwrap().to_string();
+        assert!(why.contains("exit status: 3"), "{why}");
+        assert!(why.contains("no KVM here"), "{why}");
     }
 }

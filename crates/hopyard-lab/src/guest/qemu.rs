@@ -114,12 +114,7 @@ impl Guest<'_> {
             .args(&self.devices)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(
-                console
-                    .qemu
-                    .try_clone()
-                    .map_err(start(program.as_os_str()))?,
-            );
+            .stderr(console.of_qemu().map_err(start(program.as_os_str()))?);
         // The console is in memory: who writes more is ended (SIGXFSZ).
         limit_files(&mut command, MOST_OF_A_CONSOLE);
         Ok((command, console))
@@ -166,12 +161,17 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    fn new(program: &OsStr) -> Result<Self> {
+    pub(super) fn new(program: &OsStr) -> Result<Self> {
         let file = || file_in_memory("hopyard-console").map_err(start(program));
         Ok(Self {
             kernel: file()?,
             qemu: file()?,
         })
+    }
+
+    /// Where QEMU itself says something.
+    pub(super) fn of_qemu(&self) -> std::io::Result<File> {
+        self.qemu.try_clone()
     }
 
     /// Has the kernel itself said anything yet? What comes before it in its file (arch/x86/boot) runs in real mode,
