@@ -4,6 +4,7 @@
 //! over the port, waits for its end and restarts the machine, which QEMU takes for its end
 //! (`-no-reboot`): that works without ACPI too. What goes wrong is said on the console.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::IpAddr;
@@ -98,6 +99,8 @@ const MOUNTS: [(&str, &str); 8] = [
     ("tracefs", "/sys/kernel/tracing"),
 ];
 const NEEDED_MOUNTS: usize = 5;
+/// Where the runner finds which modules were refused.
+const REFUSED: &str = "/run/hopyard-refused-modules";
 /// Between a module that is loaded and the port that it shows.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -172,7 +175,7 @@ fn mount_all() -> Result<(), String> {
     Ok(())
 }
 
-/// Goes on past modules that do not fit the machine, as drivers of other CPUs do.
+/// Goes on past modules that are refused, and leaves word of them for the runner.
 fn load_modules() {
     let mut files: Vec<PathBuf> = fs::read_dir(MODULES)
         .into_iter()
@@ -181,19 +184,64 @@ fn load_modules() {
         .map(|entry| entry.path())
         .collect();
     files.sort();
+    let mut refused = Vec::new();
     for file in files {
         let loaded = File::open(&file)
-            .map_err(|e| e.to_string())
-            .and_then(
-                |module| match finit_module(&module, c"", ModuleInitFlags::empty()) {
-                    Ok(()) | Err(Errno::EEXIST) => Ok(()),
-                    Err(error) => Err(error.to_string()),
-                },
-            );
-        if let Err(why) = loaded {
-            crate::note(format_args!("cannot load module {}: {why}", file.display()));
+            .map_err(|e| Errno::try_from(e).unwrap_or(Errno::EIO))
+            .and_then(|module| finit_module(&module, c"", ModuleInitFlags::empty()));
+        if let Err(error) = loaded
+            && error != Errno::EEXIST
+        {
+            crate::note(format_args!(
+                "cannot load module {}: {error}",
+                file.display()
+            ));
+            refused.push((loaded_name(&file), error));
         }
     }
+    let told = fs::write(REFUSED, refusals(&refused).join("\n"));
+    if let Err(error) = told {
+        crate::note(format_args!("cannot write {REFUSED}: {error}"));
+    }
+}
+
+/// The name of a module, by its file in the guest.
+fn loaded_name(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    stem.split_once('-')
+        .map_or(&*stem, |(_number, name)| name)
+        .to_owned()
+}
+
+/// A sentence for each reason that modules were refused for.
+fn refusals(refused: &[(String, Errno)]) -> Vec<String> {
+    let mut by_reason: BTreeMap<i32, (Errno, Vec<&str>)> = BTreeMap::new();
+    for (name, error) in refused {
+        // Drivers of other CPUs say it, and are not missed.
+        if *error != Errno::ENODEV {
+            let (_, names) = by_reason
+                .entry(*error as i32)
+                .or_insert((*error, Vec::new()));
+            names.push(name);
+        }
+    }
+    let told = by_reason.into_values().map(|(error, names)| {
+        let hint = match error {
+            Errno::ENOEXEC => "; built for another kernel (see `modinfo -F vermagic`)",
+            Errno::ENOENT => "; this kernel lacks symbols that they need",
+            _ => "",
+        };
+        let names = names.join(", ");
+        format!("the guest's kernel refuses modules ({names}): {error}{hint}")
+    });
+    told.collect()
+}
+
+/// The modules that the kernel of this guest refused: a sentence for each reason. None outside of guests.
+#[must_use]
+pub fn refused_modules() -> Vec<String> {
+    let text = fs::read_to_string(REFUSED).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Opens the port to the host, which has no other name without udev.
@@ -240,5 +288,27 @@ fn reap_until(pid: u32) -> Result<(), String> {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(format!("cannot wait for {PROGRAM}: {error}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_that_were_refused_are_told_by_reason() {
+        let name = |file: &str| loaded_name(Path::new(file));
+        let refused = [
+            (name("/modules/001-aesni_intel.ko"), Errno::ENODEV),
+            (name("/modules/002-veth.ko"), Errno::ENOEXEC),
+            (name("/modules/003-vrf.ko"), Errno::ENOEXEC),
+            (name("/modules/004-macsec.ko"), Errno::ENOENT),
+        ];
+        let told = refusals(&refused);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("(macsec): ENOENT"), "{told:?}");
+        assert!(told[1].contains("(veth, vrf): ENOEXEC"), "{told:?}");
+        assert!(told[1].contains("vermagic"), "{told:?}");
+        assert!(refusals(&refused[..1]).is_empty());
     }
 }

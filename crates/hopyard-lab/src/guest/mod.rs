@@ -21,7 +21,7 @@ mod vmlinux;
 mod worker;
 
 pub use error::{Error, LastWords, Result};
-pub use init::{Interface, Job, main as init};
+pub use init::{Interface, Job, main as init, refused_modules};
 pub use initramfs::{Carried, Contents, Initramfs};
 pub use kernel::Kernel;
 pub use kit::choose_kernel;

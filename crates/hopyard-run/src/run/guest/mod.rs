@@ -159,6 +159,7 @@ pub fn try_out(names: &[String], host: &Host, observer: &mut dyn Observer) -> Re
                 tried.seen = lines::excerpt(&tried.seen);
                 deeds.insert(name, tried);
             }
+            Said::Note { text } => observer.note(&text),
             Said::Ended { .. } => break,
             other => return Err(out_of_turn(DOING, &other)),
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! guest   hello
 //! host    order
+//! guest   note of each reason that modules were refused for
 //! guest   prepared, then planned, measuring, sample, profile, failed, note as they come
 //! guest   ended | refused
 //! ```

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::protocol::{Order, Said, Tried, Wanted};
+use crate::guest;
 use crate::lab;
 use crate::load::lines;
 use crate::measure::Error as MeasureError;
@@ -22,6 +23,9 @@ pub fn main(try_out: impl Fn(&str) -> Tried) -> io::Result<()> {
     })?;
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
+    for text in guest::refused_modules() {
+        say(&Said::Note { text })?;
+    }
     let order = match serde_json::from_str(&line)? {
         Wanted::Plan(order) => order,
         Wanted::Deeds(wanted) => {
