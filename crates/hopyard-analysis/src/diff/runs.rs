@@ -61,24 +61,31 @@ impl<'a> Assessed<'a> {
     }
 
     /// The index of a cell with figures, or why it has none.
-    pub(super) fn place(&self, cell: &Cell) -> Result<usize, String> {
+    pub(super) fn place(&self, cell: &Cell) -> Result<usize, Absent> {
         let Some(at) = self.cells().position(|own| own == cell) else {
-            return Err(NOT_PLANNED.to_owned());
+            let mut others = self.header.left_out.iter();
+            let why = others.find(|(path, _)| *path == cell.path);
+            return Err(why.map_or(Absent::NotPlanned, |(_, why)| Absent::Lost(why.clone())));
         };
         let report = &self.report.cells[at];
         if report.estimates.is_empty() {
             let cause = report.cause.clone();
-            return Err(cause.unwrap_or_else(|| "too few samples".to_owned()));
+            let cause = cause.unwrap_or_else(|| "too few samples".to_owned());
+            return Err(Absent::Lost(cause));
         }
         Ok(at)
     }
 
-    /// Whether it has figures of a cell that failed in some samples, or of another way than its path.
+    /// Whether it was to measure a cell that failed in some of its samples or all, that this host cannot build, or whose traffic took
+    /// another way than its path.
     fn doubts(&self, cell: &Cell) -> bool {
-        self.place(cell).is_ok_and(|at| {
-            let cell = &self.report.cells[at];
-            cell.status != CellStatus::Ok || !cell.way.proved
-        })
+        match self.place(cell) {
+            Ok(at) => {
+                let cell = &self.report.cells[at];
+                cell.status != CellStatus::Ok || !cell.way.proved
+            }
+            Err(why) => why.was_asked_for(),
+        }
     }
 
     fn base(&self, cell: &Cell) -> Option<(String, &'a Cell)> {
@@ -107,43 +114,64 @@ pub(super) fn all_cells<'a>(sides: &[Group<'a>; 2]) -> Vec<&'a Cell> {
     distinct(sides.iter().flatten().flat_map(Assessed::cells))
 }
 
+/// Why a run has no figures of a cell, or a cell no ratio.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Absent {
+    /// Nobody asked that run for it.
+    #[error("not in its plan")]
+    NotPlanned,
+    /// Nobody asked for that ratio.
+    #[error("it has no base, or is one")]
+    NoBase,
+    /// It was asked for.
+    #[error("{0}")]
+    Lost(String),
+}
+
+impl Absent {
+    pub(super) fn was_asked_for(&self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+}
+
+/// What keeps a cell from being compared.
+#[derive(Debug)]
+pub(super) struct Gap {
+    pub(super) measured_in: MeasuredIn,
+    pub(super) cause: String,
+    pub(super) why: Absent,
+}
+
 /// Why no run of a side has figures of a cell; `None` if one has.
-fn missing(side: &Group<'_>, cell: &Cell) -> Option<String> {
+fn missing(side: &Group<'_>, cell: &Cell) -> Option<Absent> {
     let mut causes = Vec::new();
     for run in side {
         causes.push(run.place(cell).err()?);
     }
-    let first = causes.into_iter().next();
-    Some(first.unwrap_or_else(|| "no runs".to_owned()))
-}
-
-/// Why a run has no figures of a cell that nobody asked it for.
-const NOT_PLANNED: &str = "not in its plan";
-/// Why a cell has no ratio that nobody asked for.
-pub(super) const NO_BASE: &str = "it has no base, or is one";
-
-/// Was a comparison asked for that was left out for this cause?
-pub(super) fn was_asked_for(cause: &str) -> bool {
-    cause != NO_BASE && !cause.ends_with(NOT_PLANNED)
+    // One run that was asked for it says more than those that were not.
+    let asked = causes.iter().find(|why| why.was_asked_for());
+    let told = asked.or(causes.first()).cloned();
+    Some(told.unwrap_or_else(|| Absent::Lost("no runs".to_owned())))
 }
 
 impl<'a> Groups<'a> {
     /// Finds a cell on both sides, or says where it is and why it cannot be compared.
-    pub(super) fn find(
-        &'a self,
-        cell: &'a Cell,
-        relative: bool,
-    ) -> Result<Found<'a>, (MeasuredIn, String)> {
+    pub(super) fn find(&'a self, cell: &'a Cell, relative: bool) -> Result<Found<'a>, Gap> {
+        let gap = |measured_in, cause: String, why: Absent| Gap {
+            measured_in,
+            cause,
+            why,
+        };
         let base = match self.sides.each_ref().map(|side| missing(side, cell)) {
             [None, None] if relative => Some(
                 self.common_base(cell)
-                    .map_err(|why| (MeasuredIn::Both, why))?,
+                    .map_err(|why| gap(MeasuredIn::Both, why.to_string(), why))?,
             ),
             [None, None] => None,
-            [None, Some(why)] => return Err((MeasuredIn::A, format!("B: {why}"))),
-            [Some(why), None] => return Err((MeasuredIn::B, format!("A: {why}"))),
+            [None, Some(why)] => return Err(gap(MeasuredIn::A, format!("B: {why}"), why)),
+            [Some(why), None] => return Err(gap(MeasuredIn::B, format!("A: {why}"), why)),
             [Some(a), Some(b)] => {
-                return Err((MeasuredIn::Neither, format!("A: {a}; B: {b}")));
+                return Err(gap(MeasuredIn::Neither, format!("A: {a}; B: {b}"), b));
             }
         };
         Ok(Found {
@@ -154,7 +182,7 @@ impl<'a> Groups<'a> {
     }
 
     /// The base of a cell, if it is the same in all runs that have the cell.
-    fn common_base(&'a self, cell: &Cell) -> Result<(String, &'a Cell), String> {
+    fn common_base(&'a self, cell: &Cell) -> Result<(String, &'a Cell), Absent> {
         let bases = |side: &'a Group<'a>| {
             let runs = side.iter().filter(|run| run.place(cell).is_ok());
             runs.map(|run| run.base(cell)).collect::<Vec<_>>()
@@ -163,18 +191,27 @@ impl<'a> Groups<'a> {
         let all: Vec<_> = sides.iter().flatten().collect();
         let some: Vec<_> = all.iter().filter_map(|base| base.as_ref()).collect();
         match some[..] {
-            [] => Err(NO_BASE.to_owned()),
-            _ if some.len() < all.len() => Err("it has a base in some of the runs only".to_owned()),
+            [] => Err(Absent::NoBase),
+            _ if some.len() < all.len() => Err(Absent::Lost(
+                "it has a base in some of the runs only".to_owned(),
+            )),
             [first, ..] if some.iter().all(|base| base.1 == first.1) => Ok(first.clone()),
             [first, ..] => {
                 let other = some.iter().find(|base| base.1 != first.1);
                 let other = other.map_or("", |base| base.0.as_str());
-                Err(format!(
+                Err(Absent::Lost(format!(
                     "its base is not the same in all runs: {} and {other}",
                     first.0
-                ))
+                )))
             }
         }
+    }
+
+    /// Were some of the runs emulated and others not? No figure of one compares with a figure of the other.
+    pub(super) fn mix_emulation(&self) -> bool {
+        let runs = || self.sides.iter().flatten();
+        let is_emulated = |run: &Assessed<'_>| run.header.environment.is_emulated();
+        runs().any(is_emulated) && !runs().all(is_emulated)
     }
 
     /// The runs of a side that have figures of a cell.
@@ -185,8 +222,8 @@ impl<'a> Groups<'a> {
 }
 
 impl Found<'_> {
-    /// Whether a larger share of B's runs than of A's failed in some samples of it, or of its base, or had traffic that took another
-    /// way.
+    /// Whether a larger share of B's runs than of A's failed in samples of it, or of its base, could not build it, or had traffic that
+    /// took another way.
     pub(super) fn is_doubtful(&self) -> bool {
         let base = self.base.as_ref().map(|(_, base)| *base);
         let doubts = |run: &&Assessed<'_>| {

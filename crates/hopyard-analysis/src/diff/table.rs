@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::runs::{Figures, Found, Groups, all_cells, was_asked_for};
+use super::runs::{Absent, Figures, Found, Gap, Groups, all_cells};
 use crate::gate::{Guarded, Ruling};
 use crate::model::{
     Cell, CellDiff, Change, Gate, IntervalFrom, LeftOut, LoadKind, MeasuredIn, QuantityDiff,
@@ -19,6 +19,8 @@ pub(super) struct Table {
     pub(super) left_out: Vec<LeftOut>,
     /// How many of them A has figures of, and B was asked for.
     pub(super) lost: usize,
+    /// How many of them A has figures of, and a ratio that somebody asked for.
+    pub(super) unseen: usize,
     /// Cells that are compared, and whose figures of B are not what A's are.
     pub(super) doubtful: Vec<String>,
 }
@@ -83,15 +85,16 @@ fn within_log(sides: &[Vec<Estimate>; 2]) -> Option<f64> {
 impl Table {
     pub(super) fn of(groups: &Groups<'_>, relative: bool, confidence: f64) -> Self {
         let mut table = Self::default();
+        let mixed = groups.mix_emulation();
         for cell in all_cells(&groups.sides) {
             match groups.find(cell, relative) {
                 Ok(found) => {
-                    if found.is_doubtful() {
+                    if mixed || found.is_doubtful() {
                         table.doubtful.push(cell.to_string());
                     }
                     table.compare(&found, confidence);
                 }
-                Err((measured_in, cause)) => table.leave_out(cell, measured_in, cause),
+                Err(gap) => table.leave_out(cell, gap),
             }
         }
         table
@@ -111,7 +114,13 @@ impl Table {
                         [false, true] => MeasuredIn::A,
                         _ => MeasuredIn::Both,
                     };
-                    self.leave_out(found.cell, measured_in, cause);
+                    let why = Absent::Lost(cause.clone());
+                    let gap = Gap {
+                        measured_in,
+                        cause,
+                        why,
+                    };
+                    self.leave_out(found.cell, gap);
                 }
                 // Too few observations for a percentile are not worth a message.
                 None => {}
@@ -126,9 +135,15 @@ impl Table {
         }
     }
 
-    fn leave_out(&mut self, cell: &Cell, measured_in: MeasuredIn, cause: String) {
+    fn leave_out(&mut self, cell: &Cell, gap: Gap) {
+        let Gap {
+            measured_in,
+            cause,
+            why,
+        } = gap;
         let is_in_a = matches!(measured_in, MeasuredIn::A | MeasuredIn::Both);
-        self.lost += usize::from(is_in_a && was_asked_for(&cause));
+        self.lost += usize::from(is_in_a && why.was_asked_for());
+        self.unseen += usize::from(is_in_a && why != Absent::NoBase);
         self.left_out.push(LeftOut {
             cell: cell.clone(),
             measured_in,

@@ -65,3 +65,63 @@ fn a_gate_does_not_trust_figures_of_what_failed() {
         assert!(!both.gate.unwrap().undecided);
     }
 }
+
+/// B with its first runs changed.
+fn changed(b: &[Run], runs: usize, change: impl Fn(&mut Run)) -> Vec<Run> {
+    let mut b = b.to_vec();
+    b[..runs].iter_mut().for_each(change);
+    b
+}
+
+#[test]
+fn a_gate_does_not_pass_over_runs_in_which_all_of_a_cell_failed() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let b = changed(&b, 2, |run| {
+        let own = run.samples.iter_mut().filter(|sample| sample.cell == 1);
+        own.for_each(|sample| {
+            sample.outcome = Outcome::Failed {
+                cause: "it broke".to_owned(),
+            };
+        });
+    });
+    let gate = between(&a, &b, &GATE).gate.unwrap();
+    assert!(gate.undecided && gate.blind == 1, "{gate:?}");
+}
+
+#[test]
+fn a_gate_does_not_pass_over_a_path_that_can_be_built_no_more() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let without = |run: &mut Run, why: Option<&str>| {
+        let gone = run.header.cells.remove(1).cell.path;
+        run.samples.retain(|sample| sample.cell == 0);
+        let why = why.map(|why| (gone, why.to_owned()));
+        run.header.left_out.extend(why);
+    };
+    for runs in [1, 5] {
+        let lost = changed(&b, runs, |run| without(run, Some("no module openvswitch")));
+        let report = between(&a, &lost, &GATE);
+        let gate = report.gate.as_ref().unwrap();
+        assert!(gate.undecided, "{runs}: {gate:?}");
+        if runs == 5 {
+            assert_eq!(report.left_out[0].cause, "B: no module openvswitch");
+        }
+        // What nobody asked for is no loss.
+        let unasked = changed(&b, runs, |run| without(run, None));
+        let gate = between(&a, &unasked, &GATE).gate.unwrap();
+        assert!(!gate.undecided, "{runs}: {gate:?}");
+    }
+}
+
+#[test]
+fn a_gate_does_not_compare_emulated_runs_with_others() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let emulated = |run: &mut Run| {
+        run.header.environment.cpu_model = "QEMU TCG CPU version 2.5+".to_owned();
+    };
+    let report = between(&a, &changed(&b, 1, emulated), &GATE);
+    assert!(report.gate.unwrap().undecided);
+    let mut said = report.warnings.iter();
+    assert!(said.any(|w| w.message.contains("emulated guest")));
+    let both = between(&changed(&a, 5, emulated), &changed(&b, 5, emulated), &GATE);
+    assert!(!both.gate.unwrap().undecided);
+}
