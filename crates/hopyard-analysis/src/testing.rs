@@ -30,6 +30,7 @@ fn environment() -> Environment {
         cpu_model: "cpu".into(),
         cpu_hz: Some(2e9),
         cpus: 2,
+        split_cpus: None,
         numa_nodes: 1,
         memory_bytes: 1,
         hypervisor: None,

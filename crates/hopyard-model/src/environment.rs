@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::axes::Cpus;
+
 /// Source of busy time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -13,6 +15,15 @@ pub enum CpuAccounting {
     IdleClock,
     /// The idle column of `/proc/stat` in 10 ms steps: windows of 10 s and more only.
     ProcStat,
+}
+
+/// CPUs of the two ends, in the order in which their flows get them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SplitCpus {
+    /// Those of the client.
+    pub client: Cpus,
+    /// Those of the server.
+    pub server: Cpus,
 }
 
 /// The machine and the program.
@@ -40,6 +51,9 @@ pub struct Environment {
     pub cpu_hz: Option<f64>,
     /// Number of online CPUs.
     pub cpus: u32,
+    /// CPUs that placement `split` gives to ends on this machine; absent where it has one CPU, and in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split_cpus: Option<SplitCpus>,
     /// Number of NUMA nodes.
     pub numa_nodes: u32,
     /// Memory, bytes.

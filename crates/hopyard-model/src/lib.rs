@@ -80,7 +80,7 @@ pub use diff::{
 pub use endpoints::{
     EndpointInterface, EndpointMachine, EndpointUsed, EndpointsAsked, EndpointsUsed,
 };
-pub use environment::{CpuAccounting, Environment};
+pub use environment::{CpuAccounting, Environment, SplitCpus};
 pub use filter_chain::{FilterChain, Sees};
 pub use grouped::{distinct, grouped};
 pub use guest::GuestUsed;

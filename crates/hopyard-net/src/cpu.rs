@@ -32,6 +32,15 @@ pub fn current_affinity() -> Result<Vec<usize>> {
         .collect())
 }
 
+/// The first of the CPUs that share a core with this one, itself included: the same for all of them. `None` where the kernel does
+/// not say.
+#[must_use]
+pub fn first_sibling(cpu: usize) -> Option<usize> {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    let text = fs::read_to_string(path).ok()?;
+    parse_list(&text)?.first().copied()
+}
+
 /// How the scheduler treats a thread that has just been woken (`sched(7)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
@@ -205,6 +214,19 @@ mod tests {
         assert_eq!(parse_list("0"), Some(vec![0]));
         assert_eq!(parse_list("\n"), Some(vec![]));
         assert_eq!(parse_list("0-x"), None);
+    }
+
+    #[test]
+    fn siblings_have_one_first_cpu() {
+        for cpu in online_cpus().unwrap() {
+            // A sandbox may hide it.
+            let Some(first) = first_sibling(cpu) else {
+                continue;
+            };
+            assert!(first <= cpu);
+            assert_eq!(first_sibling(first), Some(first));
+        }
+        assert_eq!(first_sibling(100_000), None);
     }
 
     #[test]

@@ -59,6 +59,7 @@ fn environment() -> Environment {
         cpu_model: "AMD EPYC 7B13".to_owned(),
         cpu_hz: None,
         cpus: 2,
+        split_cpus: None,
         numa_nodes: 1,
         memory_bytes: 8 << 30,
         hypervisor: Some("KVM".to_owned()),

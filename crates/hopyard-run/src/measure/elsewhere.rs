@@ -3,6 +3,7 @@
 use hopyard_net::clock;
 
 use super::ends::Ends;
+use super::places::places_by_core;
 use super::{Error, Places, places};
 use crate::lab::{self, Lab, role};
 use crate::load::endpoint::DeviceSpan;
@@ -24,7 +25,13 @@ pub(super) fn place(lab: &Lab, placement: Placement, allowed: &[usize]) -> lab::
     };
     if client.is_with(server) {
         let shared = client.cpus.iter().filter(|cpu| server.cpus.contains(cpu));
-        return places(placement, &shared.copied().collect::<Vec<_>>());
+        let shared: Vec<usize> = shared.copied().collect();
+        // The cores of another machine are not known here.
+        return if is_other_machine(lab) {
+            places_by_core(placement, &shared, |cpu| cpu)
+        } else {
+            places(placement, &shared)
+        };
     }
     // The CPUs of two machines are different, even with equal numbers.
     Ok(match placement {

@@ -20,7 +20,8 @@ use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::stored::left_out_in_words;
 use crate::model::{
-    Blocks, Cell, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween,
+    Blocks, Cell, Cpus, Environment, Placement, ProfileWindow, Sample, Settings, SettingsReport,
+    SplitCpus, SwitchedBetween,
 };
 use crate::plan::{self, Expanded, Plan};
 use crate::settings::Host;
@@ -160,7 +161,10 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         return Err(Error::Nothing(cause));
     }
     let started = jiff::Timestamp::now();
-    let environment = meter::environment::capture(&sampler.meter);
+    let environment = Environment {
+        split_cpus: split_cpus()?,
+        ..meter::environment::capture(&sampler.meter)
+    };
     // The last trial: from here on the host must be restored.
     let mut host = plan.settings.clone().map(Host::new);
     let mut header = Header {
@@ -216,6 +220,16 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         before: None,
         host: RefCell::new(host),
     })
+}
+
+/// The CPUs of the two ends on this machine under the default placement.
+fn split_cpus() -> Result<Option<SplitCpus>, Error> {
+    let allowed = hopyard_net::cpu::current_affinity().map_err(measure::Error::from)?;
+    let split = measure::places(Placement::Split, &allowed).ok();
+    Ok(split.map(|split| SplitCpus {
+        client: Cpus(split.client),
+        server: Cpus(split.server),
+    }))
 }
 
 /// Tries the commands of two settings, and decides when to switch.

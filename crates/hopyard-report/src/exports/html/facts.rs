@@ -63,6 +63,12 @@ fn facts(env: &Environment) -> Vec<(&'static str, String)> {
             )),
         ),
         (
+            "CPUs under placement split",
+            env.split_cpus
+                .as_ref()
+                .map(|split| format!("client {}, server {}", split.client, split.server)),
+        ),
+        (
             "frequency",
             env.cpu_hz.map(|hz| format!("{:.2} GHz", hz / 1e9)),
         ),
