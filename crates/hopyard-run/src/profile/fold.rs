@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{FREQUENCY_HZ, Symbols, Taken};
+use super::{FREQUENCY_HZ, RawSample, Symbols, Taken};
 use crate::meter::{Whose, whose};
 use crate::model::{ProfileWindow, Stack};
 
@@ -10,6 +10,8 @@ use crate::model::{ProfileWindow, Stack};
 pub const IDLE: &str = "idle";
 /// Frame of everything in user space.
 pub const USER: &str = "[user]";
+/// Functions of the kernel's idle loop (kernel/sched/idle.c), which every chain of an idle CPU passes. Work of an interrupt on it does too.
+const IDLE_LOOP: &[&str] = &["do_idle", "cpu_startup_entry"];
 /// Frame of an address without a name.
 pub const UNKNOWN: &str = "[unknown]";
 
@@ -43,12 +45,18 @@ fn fold_with(
     owners: &mut Owners<'_>,
 ) -> ProfileWindow {
     let mut frames = Frames::default();
+    let mut idle_loop = IdleLoop::new(names);
     let mut counts: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
     let mut elsewhere = 0;
     let within = span.open_ns..=span.close_ns;
     // The order to stop may be late on a busy machine, when the load may have ended.
     for sample in taken.samples.iter().filter(|s| within.contains(&s.at_ns)) {
-        let Some(root) = owners.root(sample.pid) else {
+        let root = match sample.pid {
+            // A process of another PID namespace has this number too.
+            0 => idle_loop.is_in(sample).then_some(IDLE),
+            pid => owners.root(pid),
+        };
+        let Some(root) = root else {
             elsewhere += 1;
             continue;
         };
@@ -74,6 +82,35 @@ fn fold_with(
             .into_iter()
             .map(|(frames, samples)| Stack { frames, samples })
             .collect(),
+    }
+}
+
+/// Which addresses are in the kernel's idle loop.
+struct IdleLoop<'a> {
+    known: HashMap<u64, bool>,
+    names: &'a dyn Fn(u64) -> Option<String>,
+}
+
+impl<'a> IdleLoop<'a> {
+    fn new(names: &'a dyn Fn(u64) -> Option<String>) -> Self {
+        Self {
+            known: HashMap::new(),
+            names,
+        }
+    }
+
+    fn is_in(&mut self, sample: &RawSample) -> bool {
+        let mut outermost_first = sample.chain.iter().rev();
+        !sample.user && outermost_first.any(|address| self.has(*address))
+    }
+
+    fn has(&mut self, address: u64) -> bool {
+        *self.known.entry(address).or_insert_with(|| {
+            let name = (self.names)(address).unwrap_or_default();
+            // A compiler adds a suffix to a copy that it made: `do_idle.constprop.0`.
+            let name = name.split('.').next().unwrap_or_default();
+            IDLE_LOOP.contains(&name)
+        })
     }
 }
 
@@ -115,11 +152,11 @@ struct Owners<'a> {
 
 impl<'a> Owners<'a> {
     fn new(roots: Roots<'_>, whose: impl Fn(i32) -> Whose + 'a) -> Self {
-        let mut known = HashMap::from([(0, Some(IDLE.to_owned()))]);
-        known.extend(roots.iter().filter_map(|(pid, name)| {
+        let named = roots.iter().filter_map(|(pid, name)| {
             let pid = i32::try_from(*pid).ok()?;
             Some((pid, Some((*name).to_owned())))
-        }));
+        });
+        let mut known: HashMap<i32, Option<String>> = named.collect();
         let own = i32::try_from(std::process::id()).ok();
         known.extend(own.map(|pid| (pid, None)));
         Self {
@@ -143,7 +180,6 @@ impl<'a> Owners<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::RawSample;
 
     fn sample(pid: i32, at_ns: u64, chain: &[u64]) -> RawSample {
         RawSample {
@@ -158,6 +194,10 @@ mod tests {
         let names = |address| match address {
             1 => Some("udp_sendmsg".to_owned()),
             2 => Some("do_syscall_64".to_owned()),
+            3 => Some("default_idle".to_owned()),
+            4 => Some("do_idle.constprop.0".to_owned()),
+            5 => Some("cpu_startup_entry".to_owned()),
+            6 => Some("handle_softirqs".to_owned()),
             _ => None,
         };
         let whose = |pid| match pid {
@@ -180,7 +220,7 @@ mod tests {
             sample(10, 100, &[1, 2]),
             sample(10, 150, &[1, 2]),
             sample(11, 200, &[]),
-            sample(0, 150, &[9]),
+            sample(0, 150, &[9, 5, 8]),
             sample(20, 150, &[2]),
         ]);
         window.check().unwrap();
@@ -191,13 +231,37 @@ mod tests {
         stacks.sort();
         let expected = [
             ("client;do_syscall_64;udp_sendmsg", 2),
-            ("idle;[unknown]", 1),
+            ("idle;[unknown];cpu_startup_entry;[unknown]", 1),
             ("ksoftirqd/0;do_syscall_64", 1),
             ("server;[user]", 1),
         ];
         let seen: Vec<_> = stacks.iter().map(|(s, n)| (s.as_str(), *n)).collect();
         assert_eq!(seen, expected);
         assert_eq!((window.lost, window.elsewhere, window.span_ns), (3, 0, 100));
+    }
+
+    /// perf gives number 0 to every task that the PID namespace of hopyard does not see.
+    #[test]
+    fn number_0_is_idle_only_in_the_idle_loop() {
+        let window = folded(vec![
+            sample(0, 150, &[3, 4, 5]),
+            sample(0, 150, &[1, 6, 3, 4]),
+            sample(0, 150, &[1, 2]),
+            sample(0, 150, &[]),
+            RawSample {
+                user: true,
+                ..sample(0, 150, &[3, 4, 5])
+            },
+        ]);
+        let mut stacks: Vec<_> = window
+            .stacks()
+            .map(|(frames, n)| (frames.join(";"), n))
+            .collect();
+        stacks.sort();
+        let idle = "idle;cpu_startup_entry;do_idle.constprop.0;default_idle";
+        let interrupted = "idle;do_idle.constprop.0;default_idle;handle_softirqs;udp_sendmsg";
+        assert_eq!(stacks, [(idle.to_owned(), 1), (interrupted.to_owned(), 1)]);
+        assert_eq!(window.elsewhere, 3);
     }
 
     #[test]

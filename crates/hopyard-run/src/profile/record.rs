@@ -13,7 +13,7 @@ const CONTEXT: u64 = (-4095_i64).cast_unsigned();
 /// One sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawSample {
-    /// Process; 0 is the idle task of a CPU.
+    /// Process; 0 is the idle task of a CPU, or one that this PID namespace does not see.
     pub pid: i32,
     /// `CLOCK_MONOTONIC`, ns.
     pub at_ns: u64,
