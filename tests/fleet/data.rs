@@ -160,6 +160,9 @@ fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
         site_run(&[&with[..], &["--format", "csv"]].concat())
             .exits(2)
             .says(&["choose text, json or html"]);
+        site_run(&[&with[..], &["--history", "fleets/old"]].concat())
+            .exits(2)
+            .says(&["text has none", "--format html"]);
         site_run(&[&with[..], &["--published"]].concat())
             .exits(2)
             .says(&["single runs"]);

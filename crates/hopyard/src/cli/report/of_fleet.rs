@@ -7,8 +7,8 @@ use hopyard_fleet::{
 use super::ReportArgs;
 use crate::cli::{Done, Failure, deliver, pretty};
 
-/// From its samples, read by DuckDB.
-pub(super) fn report(args: &ReportArgs) -> Done {
+/// Refuses options that would be ignored.
+fn check(args: &ReportArgs) -> Result<(), Failure> {
     let is_of_runs =
         args.flame.is_some() || args.functions.is_some() || args.published || !args.need.is_empty();
     if is_of_runs {
@@ -16,6 +16,18 @@ pub(super) fn report(args: &ReportArgs) -> Done {
             "--need, --flame, --functions and --published are of single runs: a fleet's are in its directory, pairs/CLIENT--SERVER/N/run",
         ));
     }
+    if !args.history.is_empty() && args.format.name != "html" {
+        return Err(Failure::request(format!(
+            "--history draws a line over time on a fleet's page, and {} has none: add --format html",
+            args.format.name
+        )));
+    }
+    Ok(())
+}
+
+/// From its samples, read by DuckDB.
+pub(super) fn report(args: &ReportArgs) -> Done {
+    check(args)?;
     let engine = DuckDb::find(args.duckdb.as_deref())?;
     let mut fleet = Fleet::read(&args.run)?;
     let margin = args.margin.unwrap_or(MARGIN);
@@ -52,4 +64,31 @@ pub(super) fn report(args: &ReportArgs) -> Done {
         }
     };
     deliver(said.as_bytes(), args.output.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    fn refusal(words: &[&str]) -> Option<String> {
+        let command = ReportArgs::augment_args(Command::new("report"));
+        let words = [&["report", "FLEET"], words].concat();
+        let matches = command.try_get_matches_from(words).unwrap();
+        let refused = check(&ReportArgs::from_arg_matches(&matches).unwrap()).err()?;
+        assert_eq!(refused.status, 2);
+        Some(refused.message)
+    }
+
+    #[test]
+    fn a_history_is_refused_where_it_would_not_be_shown() {
+        let history = ["--history", "OLD"];
+        for format in ["text", "json"] {
+            let message = refusal(&[&["--format", format], &history[..]].concat()).unwrap();
+            assert!(message.contains(&format!("{format} has none")), "{message}");
+        }
+        assert_eq!(refusal(&["--format", "html", "--history", "OLD"]), None);
+        assert_eq!(refusal(&["--format", "json"]), None);
+    }
 }
