@@ -244,6 +244,48 @@ fn interrupted_runs_restore_the_host() {
     });
 }
 
+/// A run that is killed while it restores the host is not complete: the next process restores it, though it switches nothing.
+#[test]
+fn a_run_killed_while_it_restores_goes_on_and_restores() {
+    apart(|| {
+        unharmed(|| {
+            let room = Room::new();
+            let [begun, free] = ["begun", "free"].map(|name| room.name(name));
+            let restore = format!(
+                "echo $$ > {begun}; test -e {free} || exec sleep 1000; echo >> {}",
+                room.name("restored")
+            );
+            let out = room.name("run");
+            let commands = ["--a", "true", "--b", "true", "--restore", &restore];
+            let what = ["run", "--paths", "veth", "--loads", "tcp_rr", "--out", &out];
+            let few = ["--window", "50ms", "--blocks", "1..1"];
+            let running = Running::start(hopyard(&[&what[..], &few, &commands].concat()));
+            let pid = || {
+                std::fs::read_to_string(room.at("begun"))
+                    .ok()?
+                    .trim()
+                    .parse()
+                    .ok()
+            };
+            until("the host is being restored", LONG, || pid().is_some());
+            assert!(!room.at("run/end.json").exists());
+            running.signal(Signal::SIGKILL);
+            let restoring = nix::unistd::Pid::from_raw(pid().unwrap());
+            nix::sys::signal::kill(restoring, Signal::SIGKILL).unwrap();
+            running.wait_for_no_process(&Default::default());
+            run(&["clean"]).exits(0);
+            assert_eq!(restored(&room), 0);
+
+            std::fs::write(room.at("free"), "").unwrap();
+            let resume = [&["run", "--resume", &out][..], &commands].concat();
+            run(&resume).exits(0);
+            assert_eq!(restored(&room), 1);
+            run(&resume).exits(2).says(&["it is complete"]);
+            assert_eq!(restored(&room), 1, "a refused call runs nothing");
+        });
+    });
+}
+
 /// Commands are not taken from a directory: they are given again, and have to be the same.
 fn resumed(room: &Room) {
     let directory = room.name("run");

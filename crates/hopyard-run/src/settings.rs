@@ -74,6 +74,14 @@ impl Host {
         }
     }
 
+    /// A host that an earlier process may have left at A or B, so that it is restored even if nothing switches it again.
+    #[must_use]
+    pub fn left_changed(commands: Settings) -> Self {
+        let mut host = Self::new(commands);
+        host.is_changed = true;
+        host
+    }
+
     /// Tries both commands, and returns when to switch and how long a switch takes: the median of the slower command.
     ///
     /// # Errors
@@ -275,8 +283,12 @@ mod tests {
         let mut host = host("true", "true", Some(&restore));
         host.set(Setting::B, "").unwrap();
         host.restore().unwrap();
+        let commands = host.commands.clone();
         drop(host);
-        assert_eq!(std::fs::read_to_string(file).unwrap(), "\n");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "\n");
+        // An earlier process may have changed it.
+        drop(Host::left_changed(commands));
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "\n\n");
     }
 
     #[test]

@@ -301,6 +301,11 @@ impl Prepared {
         };
         let outcome = self.measure(&mut samples, &mut profiles, &mut writer, observer);
         let restored = self.restore();
+        // After restoring: a run that is killed meanwhile can be continued, which restores the host.
+        let outcome = outcome.and_then(|end| {
+            writer.finish(end)?;
+            Ok(end)
+        });
         let (end, failure) = match (outcome, restored) {
             (Ok(end), Ok(())) => (Some(end), None),
             (Ok(end), Err(error)) => (Some(end), Some(error)),
@@ -336,7 +341,9 @@ impl Prepared {
         record: &mut dyn Record,
         observer: &mut dyn Observer,
     ) -> Result<End, Error> {
-        self.measure(&mut Vec::new(), &mut Vec::new(), record, observer)
+        let end = self.measure(&mut Vec::new(), &mut Vec::new(), record, observer)?;
+        record.finish(end)?;
+        Ok(end)
     }
 
     fn measure(
@@ -357,8 +364,6 @@ impl Prepared {
         self.warn_of_the_limit(samples, observer);
         let outcome = blocks::Blocks::new(self, samples, profiles).run(record, observer);
         observer.finished();
-        let end = outcome?;
-        record.finish(end)?;
-        Ok(end)
+        outcome
     }
 }

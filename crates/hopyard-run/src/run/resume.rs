@@ -62,7 +62,7 @@ pub fn resume(
     Ok(Prepared {
         sampler,
         groups: of_run(&header),
-        host: RefCell::new(settings.cloned().map(Host::new)),
+        host: RefCell::new(settings.cloned().map(Host::left_changed)),
         header,
         before: Some(Before {
             writer,
