@@ -196,6 +196,23 @@ fn a_command_that_fails_ends_the_run() {
     });
 }
 
+/// A command that hangs costs the run no more than its time limit and some seconds.
+#[test]
+fn a_command_that_hangs_is_ended() {
+    let _beside = beside();
+    unharmed(|| {
+        let room = Room::new();
+        let limit = ["--loads", "tcp_rr", "--time-limit", "1s"];
+        let running = start(&compare(&room, "true", "exec sleep 1000", &limit));
+        let said = running.wait_for_nothing_left(&Default::default());
+        said.exits(2).says(&[
+            "the command of --b is still running after 5s",
+            "the command of --b took longer than 10s: `exec sleep 1000`",
+        ]);
+        assert_eq!(restored(&room), 1);
+    });
+}
+
 fn until_measured(room: &Room, running: &Running) {
     until("a block was measured", LONG, || {
         std::fs::read_to_string(room.at("run/samples.jsonl")).is_ok_and(|text| !text.is_empty())

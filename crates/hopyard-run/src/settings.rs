@@ -3,58 +3,25 @@
 //! The commands run in the host's own namespaces. Dropping a [`Host`] restores the host, at every end of a run except
 //! SIGKILL and a second Ctrl-C.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+mod command;
 
-use hopyard_net::Process;
-use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use std::time::{Duration, Instant};
 
 use crate::model::{Setting, Settings, SwitchedBetween};
 use crate::signals;
+
+pub use self::command::Error;
+use self::command::run;
 
 /// If a switch takes at most this long, the host is switched between turns.
 const SHORT: Duration = Duration::from_millis(10);
 /// How often each command is tried before a run, unless that takes longer than `PILOT`.
 const PILOTS: usize = 5;
 const PILOT: Duration = Duration::from_millis(500);
-/// Interval of checks on a running command.
-const STEP: Duration = Duration::from_millis(100);
-/// Time for a command to end after Ctrl-C, and then after SIGTERM.
-const GRACE: Duration = Duration::from_secs(1);
-/// The most of a command's output that is shown, from its end, bytes.
-const SHOWN: u64 = 2000;
-
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It could not be started.
-    #[error("cannot run the command of {option}, `{command}`")]
-    Start {
-        /// The option with the command.
-        option: &'static str,
-        command: String,
-        #[source]
-        source: io::Error,
-    },
-    /// It failed.
-    #[error("the command of {option} failed ({status}): `{command}`{said}")]
-    Failed {
-        /// The option with the command.
-        option: &'static str,
-        command: String,
-        status: ExitStatus,
-        /// Its output.
-        said: String,
-    },
-    /// The user wants to stop.
-    #[error("interrupted")]
-    Interrupted,
-}
+/// The most that a command may take in a run without a time limit.
+const LONGEST: Duration = Duration::from_secs(60);
+/// What a command may take at least, however little of the time limit is left: the switch that is under way when it ends is no failure.
+const ALWAYS: Duration = Duration::from_secs(10);
 
 /// This host, between the first command and the last.
 #[derive(Debug)]
@@ -62,6 +29,10 @@ pub struct Host {
     commands: Settings,
     /// Whether a command has run since the host was last in its final state.
     is_changed: bool,
+    /// When the run must end, if it has a time limit.
+    run_end: Option<Instant>,
+    /// The longest that a switch has taken.
+    slowest: Duration,
 }
 
 impl Host {
@@ -71,6 +42,24 @@ impl Host {
         Self {
             commands,
             is_changed: false,
+            run_end: None,
+            slowest: Duration::ZERO,
+        }
+    }
+
+    /// Gives the commands no more time than a run has from now on.
+    pub fn limit(&mut self, time_limit: Option<Duration>) {
+        self.run_end = time_limit.and_then(|limit| Instant::now().checked_add(limit));
+    }
+
+    /// How long a switch may take now.
+    fn patience(&self) -> Duration {
+        match self.run_end {
+            Some(end) => end
+                .saturating_duration_since(Instant::now())
+                .max(ALWAYS)
+                .max(2 * self.slowest),
+            None => LONGEST,
         }
     }
 
@@ -112,7 +101,7 @@ impl Host {
     /// Switches to a setting. `labs`: the existing labs that are measured next, a line each.
     ///
     /// # Errors
-    /// Its command fails, or the user wants to stop.
+    /// Its command fails or does not end in time, or the user wants to stop.
     pub fn set(&mut self, setting: Setting, labs: &str) -> Result<(), Error> {
         self.is_changed = true;
         let option = match setting {
@@ -121,10 +110,21 @@ impl Host {
         };
         let environment = [("HOPYARD_SETTING", setting.name()), ("HOPYARD_LABS", labs)];
         let command = self.commands.command(setting);
-        run(option, command, &environment, signals::interrupted)
+        let began = Instant::now();
+        let patience = Some(self.patience());
+        run(
+            option,
+            command,
+            &environment,
+            patience,
+            signals::interrupted,
+        )?;
+        self.slowest = self.slowest.max(began.elapsed());
+        Ok(())
     }
 
-    /// Runs the command of `--restore`, if there is one and the host was changed. Ctrl-C does not end it.
+    /// Runs the command of `--restore`, if there is one and the host was changed. Neither Ctrl-C nor a time limit
+    /// ends it.
     ///
     /// # Errors
     /// The command fails.
@@ -133,7 +133,7 @@ impl Host {
             return Ok(());
         }
         match &self.commands.restore {
-            Some(command) => run("--restore", command, &[], || false),
+            Some(command) => run("--restore", command, &[], None, || false),
             None => Ok(()),
         }
     }
@@ -147,96 +147,11 @@ impl Drop for Host {
     }
 }
 
-/// Runs a command to its end, or until `is_to_stop` returns true.
-fn run(
-    option: &'static str,
-    command: &str,
-    environment: &[(&str, &str)],
-    is_to_stop: impl Fn() -> bool,
-) -> Result<(), Error> {
-    let not_started = |source| Error::Start {
-        option,
-        command: command.to_owned(),
-        source,
-    };
-    let mut printed = output().map_err(not_started)?;
-    let status = start(command, environment, &printed)
-        .and_then(|child| ended(child, is_to_stop))
-        .map_err(not_started)?;
-    match status {
-        None => Err(Error::Interrupted),
-        Some(status) if status.success() => Ok(()),
-        Some(status) => Err(Error::Failed {
-            option,
-            command: command.to_owned(),
-            status,
-            said: said(&mut printed),
-        }),
-    }
-}
-
-/// A file for a command's output. Unlike a pipe, it needs no wait for end of file, which never comes if the command
-/// leaves a process running.
-fn output() -> io::Result<File> {
-    Ok(memfd_create("hopyard-setting", MFdFlags::MFD_CLOEXEC)?.into())
-}
-
-/// In a process group of its own, so that Ctrl-C on the terminal does not end it.
-fn start(command: &str, environment: &[(&str, &str)], printed: &File) -> io::Result<Child> {
-    Command::new("sh")
-        .args(["-c", command])
-        .env_remove("HOPYARD_SETTING")
-        .env_remove("HOPYARD_LABS")
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(printed.try_clone()?)
-        .stderr(printed.try_clone()?)
-        .process_group(0)
-        .spawn()
-}
-
-/// The exit status; `None` if the command did not end by itself after the user asked to stop.
-fn ended(mut child: Child, is_to_stop: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
-    let process = Process::open(child.id()).map_err(io::Error::other)?;
-    let within = |span| {
-        process
-            .as_ref()
-            .is_none_or(|process| process.has_ended(span))
-    };
-    while !within(STEP) {
-        if !is_to_stop() {
-            continue;
-        }
-        let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
-        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-            if within(GRACE) {
-                break;
-            }
-            // It may end at this moment.
-            let _ = killpg(group, signal);
-        }
-        child.wait()?;
-        return Ok(None);
-    }
-    child.wait().map(Some)
-}
-
-/// The end of a command's output, as the end of a sentence.
-fn said(printed: &mut File) -> String {
-    let mut bytes = Vec::new();
-    let end = printed.metadata().map_or(0, |file| file.len());
-    let read = printed
-        .seek(SeekFrom::Start(end.saturating_sub(SHOWN)))
-        .and_then(|_| printed.take(SHOWN).read_to_end(&mut bytes));
-    let text = String::from_utf8_lossy(&bytes);
-    match read {
-        Ok(1..) if !text.trim().is_empty() => format!(": {}", text.trim()),
-        _ => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use nix::sys::signal::Signal;
+    use nix::unistd::Pid;
+
     use super::*;
 
     fn host(a: &str, b: &str, restore: Option<&str>) -> Host {
@@ -289,6 +204,19 @@ mod tests {
         // An earlier process may have changed it.
         drop(Host::left_changed(commands));
         assert_eq!(std::fs::read_to_string(file).unwrap(), "\n\n");
+    }
+
+    #[test]
+    fn a_command_has_the_rest_of_the_time_limit() {
+        let mut host = host("true", "true", None);
+        assert_eq!(host.patience(), LONGEST);
+        host.limit(Some(Duration::from_secs(1000)));
+        let rest = host.patience();
+        assert!(rest > 10 * ALWAYS && rest <= Duration::from_secs(1000));
+        host.limit(Some(Duration::ZERO));
+        assert_eq!(host.patience(), ALWAYS);
+        host.slowest = ALWAYS;
+        assert_eq!(host.patience(), 2 * ALWAYS);
     }
 
     #[test]

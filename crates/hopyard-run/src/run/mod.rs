@@ -211,6 +211,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         return Err(measure::Error::Interrupted.into());
     }
     if let (Some(host), Some(commands)) = (&mut host, &plan.settings) {
+        host.limit(plan.time_limit);
         header.settings = Some(pilot(host, commands, header.turn_ns.is_some())?);
     }
     Ok(Prepared {
@@ -360,6 +361,9 @@ impl Prepared {
         observer.planned(self.header.cells.len(), self.blocks(), block);
         if let Some(limit) = self.time_limit() {
             observer.limited(limit);
+        }
+        if let Some(host) = &mut *self.host.borrow_mut() {
+            host.limit(self.time_limit());
         }
         self.warn_of_the_limit(samples, observer);
         let outcome = blocks::Blocks::new(self, samples, profiles).run(record, observer);
