@@ -226,6 +226,9 @@ fn the_last_lab_sets_the_table_back_also_after_sigkill() {
     let up = |name| run(&["lab", "up", "veth", "--name", name, "--set", "rfs=on"]);
     up("test-rfs").exits(0);
     killed_run();
+    run(&["doctor"])
+        .exits(0)
+        .prints(&["effect: a sysctl of this machine is raised"]);
     run(&["clean"]).exits(0);
     assert_eq!(entries(), 32_768, "a lab that stands needs it");
     run(&["lab", "down", "test-rfs"]).exits(0);

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::apart;
-use crate::support::cli::{PATIENCE, PROGRAM, Running, Said, has_traffic, hopyard};
+use crate::support::cli::{PATIENCE, PROGRAM, Running, Said, has_traffic, hopyard, run};
 use crate::support::plan::Room;
 use crate::support::procs::Process;
 use crate::support::{skip_part, tell, until};
@@ -294,6 +294,9 @@ fn after_sigkill_clean_puts_both_cards_back() {
         said.exits(0);
         assert_ne!(before[0], site.state(&site.here), "{said}");
         site.kill(running, &before[1]);
+        let said = site.here.run(|| run(&["doctor"])).unwrap();
+        said.exits(0)
+            .prints(&["effect: a card of this host is away"]);
         let said = site.clean(&site.here);
         said.exits(0).prints(&["the card of lab"]);
         assert_eq!(before[0], site.state(&site.here), "{said}");

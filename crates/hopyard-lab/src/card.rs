@@ -346,6 +346,10 @@ impl Kind for Cards {
         false
     }
 
+    fn effect(&self) -> &'static str {
+        "a card of this host is away: it is in the namespace of a lab"
+    }
+
     fn left(&'static self, name: String) -> Box<dyn Part> {
         Box::new(Card { lab: name })
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::keep::Survey;
 use super::kinds::KINDS;
-use super::part::{Kind, Names};
+use super::part::{HOLDS, Kind, Names};
 use super::{Error, Result, keep};
 use crate::owner::{Life, Owner};
 
@@ -115,15 +115,28 @@ fn after(builder: Owner) -> Result<Cleaned> {
     Ok(cleaned)
 }
 
-/// What [`clean`] would remove, by name, of what whoever asks may see.
+/// Something that [`clean`] would remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// Its name, mostly the id of its lab.
+    pub name: String,
+    /// What it does to figures and to this machine.
+    pub effect: &'static str,
+}
+
+/// What [`clean`] would remove, of what whoever asks may see.
 ///
 /// # Errors
 /// The places where leftovers would be cannot be read.
-pub fn find() -> Result<Vec<String>> {
-    let found = Abandoned::find()?;
-    let mut names: Vec<String> = found.left.into_iter().map(|(_, name)| name).collect();
-    names.extend(keep::survey()?.unfinished);
-    Ok(names)
+pub fn find() -> Result<Vec<Leftover>> {
+    let leftover = |name, effect| Leftover { name, effect };
+    let left = Abandoned::find()?.left.into_iter();
+    let mut all: Vec<Leftover> = left
+        .map(|(kind, name)| leftover(name, kind.effect()))
+        .collect();
+    let unfinished = keep::survey()?.unfinished.into_iter();
+    all.extend(unfinished.map(|name| leftover(name, HOLDS)));
+    Ok(all)
 }
 
 /// What belongs to labs whose builder is dead and which are not kept.

@@ -114,6 +114,10 @@ impl Kind for Tables {
         Ok(Names::Of(HOME.names()?))
     }
 
+    fn effect(&self) -> &'static str {
+        "a sysctl of this machine is raised: receive steering differs"
+    }
+
     fn left(&'static self, name: String) -> Box<dyn Part> {
         Box::new(Table(name))
     }

@@ -23,3 +23,20 @@ pub(super) static KINDS: [&dyn Kind; 12] = [
     &TABLES,
     &CARDS,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::HOLDS;
+
+    #[test]
+    fn what_changes_the_machine_says_so() {
+        let changes: Vec<&str> = KINDS
+            .iter()
+            .map(|kind| kind.effect())
+            .filter(|effect| *effect != HOLDS)
+            .collect();
+        assert_eq!(changes.len(), 2);
+        assert!(TABLES.effect().contains("sysctl") && CARDS.effect().contains("card"));
+    }
+}

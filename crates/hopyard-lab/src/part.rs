@@ -55,6 +55,9 @@ pub(super) trait Part: Any + fmt::Debug {
     }
 }
 
+/// The effect of what is left of most kinds.
+pub(super) const HOLDS: &str = "none, but they hold namespaces or processes";
+
 /// A kind of thing that outlives the process that made it. Each has the id of its lab for a name, or in it.
 pub(super) trait Kind: Sync {
     /// What there is of it on this machine.
@@ -71,6 +74,11 @@ pub(super) trait Kind: Sync {
     /// Can a kept lab have one?
     fn is_kept(&self) -> bool {
         true
+    }
+
+    /// What a left one does to figures and to this machine.
+    fn effect(&self) -> &'static str {
+        HOLDS
     }
 
     /// The one of this name, whose maker has ended.

@@ -8,6 +8,7 @@ use super::offloads::DoctorArgs;
 use super::rootless::{self, NeedsRoot};
 use super::{Done, Failure, pretty, print};
 use crate::lab::PATHS;
+use crate::lab::clean::Leftover;
 use crate::measure::Sampler;
 use crate::meter::environment;
 use crate::model::{CpuAccounting, Environment};
@@ -186,15 +187,24 @@ fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
             "use a quieter host",
         ));
     }
-    let leftovers = crate::lab::clean::find()?;
-    if !leftovers.is_empty() {
-        findings.push(finding(
-            format!("left by interrupted labs: {}", leftovers.join(", ")),
-            "none, but they hold namespaces or processes",
-            "hopyard clean",
-        ));
-    }
+    findings.extend(of_leftovers(crate::lab::clean::find()?));
     Ok(findings)
+}
+
+/// A finding for each effect, with all that have it.
+fn of_leftovers(leftovers: Vec<Leftover>) -> Vec<Finding> {
+    let mut by_effect: Vec<(&str, Vec<String>)> = Vec::new();
+    for Leftover { name, effect } in leftovers {
+        match by_effect.iter_mut().find(|(known, _)| *known == effect) {
+            Some((_, names)) => names.push(name),
+            None => by_effect.push((effect, vec![name])),
+        }
+    }
+    let found = by_effect.into_iter().map(|(effect, names)| {
+        let what = format!("left by interrupted labs: {}", names.join(", "));
+        finding(what, effect, "hopyard clean")
+    });
+    found.collect()
 }
 
 /// Rules that a switch in this namespace would bypass. Labs have namespaces of their own, without rules.
@@ -251,4 +261,32 @@ fn text(diagnosis: &Diagnosis) -> String {
         text += &format!("  {}\n    why: {}\n", needs.what, needs.why);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_are_told_by_what_they_do() {
+        let leftover = |name: &str, effect| Leftover {
+            name: name.to_owned(),
+            effect,
+        };
+        let found = of_leftovers(vec![
+            leftover("1", "none"),
+            leftover("2", "a card is away"),
+            leftover("3", "none"),
+        ]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|finding| (&*finding.what, &*finding.effect))
+            .collect();
+        let expected = [
+            ("left by interrupted labs: 1, 3", "none"),
+            ("left by interrupted labs: 2", "a card is away"),
+        ];
+        assert_eq!(found, expected);
+        assert!(of_leftovers(Vec::new()).is_empty());
+    }
 }
