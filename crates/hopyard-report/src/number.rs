@@ -98,13 +98,13 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// The number that a text begins with, including the prefix of its unit: 65536 for `64 KiB`, 1.31 for `1.31×`. `None`
-/// if the text is not a single number (`0-3`).
+/// The number that a text begins with, including the prefix of its unit: 65536 for `64 KiB`, 0.0005 for `500us`, 1.31 for
+/// `1.31×`. `None` if the text is not a single number (`0-3`).
 pub(super) fn leading(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let number: f64 = number.parse().ok()?;
-    // As units write sizes and rates, and as `significant` writes very long numbers.
+    // As units write sizes, rates and times, and as `significant` writes very long numbers.
     let (word, _) = unit
         .trim_start()
         .split_once(' ')
@@ -115,6 +115,9 @@ pub(super) fn leading(text: &str) -> Option<f64> {
         "kbit" => number * 1e3,
         "mbit" => number * 1e6,
         "gbit" => number * 1e9,
+        "ns" => number * 1e-9,
+        "us" | "µs" => number * 1e-6,
+        "ms" => number * 1e-3,
         _ => match word.strip_prefix('e').map(str::parse::<i32>) {
             Some(Ok(power)) => number * 10_f64.powi(power),
             _ => number,
@@ -186,6 +189,9 @@ mod tests {
             ("1.31×", Some(1.31)),
             ("-0.02 ±0.10", Some(-0.02)),
             ("12 [11 to 13]", Some(12.0)),
+            ("500us", Some(0.0005)),
+            ("2ms", Some(0.002)),
+            ("1.5s", Some(1.5)),
             ("4.20e-9", Some(4.2e-9)),
             ("0-3", None),
             ("–", None),
@@ -193,6 +199,33 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(leading(text), number, "{text}");
+        }
+    }
+
+    /// Tables are sorted, and pictures drawn, by what the text of a value says.
+    #[test]
+    fn shown_values_of_every_axis_are_in_the_order_of_the_values() {
+        use crate::model::{AXES, Axes};
+        let texts = [
+            "0", "1", "2", "10", "64", "300", "999", "1000", "1500", "4KiB", "9000", "64000",
+            "64KiB", "100KiB", "1MiB", "256MiB", "300MiB", "1025MiB", "2048MiB", "50us", "100us",
+            "999us", "1ms", "1.5ms", "2ms", "10ms", "20ms", "1kbit", "1.5kbit", "999kbit", "1mbit",
+            "2.5gbit", "10gbit", "900gbit",
+        ];
+        for axis in AXES.iter().filter(|axis| axis.is_quantity) {
+            let read = |text: &&str| {
+                let mut axes = Axes::default();
+                (axis.set)(&mut axes, text).ok()?;
+                let value = serde_json::to_value(&axes).unwrap()[axis.key].as_f64();
+                Some((value.unwrap(), (axis.show)(&axes).unwrap()))
+            };
+            let mut values: Vec<(f64, String)> = texts.iter().filter_map(read).collect();
+            values.sort_by(|a, b| a.0.total_cmp(&b.0));
+            assert!(values.len() > 1, "{}: {values:?}", axis.name);
+            for pair in values.windows(2) {
+                let [low, high] = [&pair[0], &pair[1]].map(|(_, shown)| leading(shown).unwrap());
+                assert_eq!(low < high, pair[0].0 < pair[1].0, "{}: {pair:?}", axis.name);
+            }
         }
     }
 

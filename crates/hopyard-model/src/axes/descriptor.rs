@@ -27,6 +27,8 @@ pub(super) struct Descriptor<T> {
     pub(super) of_devices: bool,
     /// Does it count something? Cells that differ in nothing else make a curve.
     pub(super) counts: bool,
+    /// Are its values amounts (counts, bytes, rates, times)? Then there are values between two of them. IP versions are not.
+    pub(super) is_quantity: bool,
     /// Whether it applies to this load and peer.
     pub(super) fits: fn(LoadKind, Peer) -> bool,
     /// The value of a cell without the axis: no value, or the default if every cell has a value.
@@ -58,6 +60,7 @@ impl<T> Descriptor<T> {
             of_path: false,
             of_devices: false,
             counts: false,
+            is_quantity: false,
             fits: |_, _| true,
             absent,
             default: absent,
@@ -119,9 +122,12 @@ where
 pub(super) const fn number<const LOW: u32, const HIGH: u32>(
     decides: Decides,
 ) -> Descriptor<Option<u32>> {
-    optional(decides, |axis, text| {
-        count::<LOW, HIGH>(axis, text).map(Some)
-    })
+    Descriptor {
+        is_quantity: true,
+        ..optional(decides, |axis, text| {
+            count::<LOW, HIGH>(axis, text).map(Some)
+        })
+    }
 }
 
 /// An axis that is a size within bounds, bytes.
@@ -130,6 +136,7 @@ pub(super) const fn bytes<const LOW: u32, const HIGH: u32>(
 ) -> Descriptor<Option<u32>> {
     Descriptor {
         print: |value| value.map(units::show_bytes),
+        is_quantity: true,
         ..optional(decides, |axis, text| {
             size::<LOW, HIGH>(axis, text).map(Some)
         })

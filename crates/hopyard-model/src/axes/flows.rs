@@ -28,6 +28,7 @@ pub(super) const FLOWS: Descriptor<u32> = Descriptor {
     values: "1 to 1000 (default 1)",
     other: "8",
     counts: true,
+    is_quantity: true,
     ..always(Decides::LabOfProcesses, || 1, count::<1, MOST_FLOWS>)
 };
 

@@ -34,5 +34,6 @@ pub(super) const MTU: Descriptor<u32> = Descriptor {
     values: "1280 to 65535 (default 1500)",
     other: "9000",
     of_devices: true,
+    is_quantity: true,
     ..always(Decides::Lab, || 1500, size::<1280, 65535>)
 };

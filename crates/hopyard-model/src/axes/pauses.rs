@@ -47,6 +47,7 @@ pub(super) const WIRE_PAUSE: Descriptor<Option<Pause>> = Descriptor {
               sender almost no CPU time for each frame",
     values: "50us to 20ms (default: no pauses, a timer for each frame)",
     other: "2ms",
+    is_quantity: true,
     fits: |_, peer| peer == Peer::Far,
     ..text(Decides::Lab)
 };
@@ -58,6 +59,7 @@ pub(super) const PACE_PAUSE: Descriptor<Option<Pause>> = Descriptor {
               fewer sleeps",
     values: "50us to 20ms (default: a sleep for each message)",
     other: "2ms",
+    is_quantity: true,
     // Of an open loop each message has its own instant.
     fits: |load, _| load.takes_pace() && !load.keeps_instants(),
     ..text(Decides::Traffic)

@@ -57,6 +57,7 @@ pub(super) const WIRE_RATE: Descriptor<Option<Rate>> = Descriptor {
     summary: "rate of the wire, both ways (peer far)",
     values: "100mbit, 1gbit, 10gbit, …, none (default none)",
     other: "1gbit",
+    is_quantity: true,
     of_devices: true,
     default: || Some(Rate(None)),
     fits: |_, peer| peer == Peer::Far,
@@ -68,6 +69,7 @@ pub(super) const PACE: Descriptor<Option<Rate>> = Descriptor {
     summary: "what the sender of a stream offers at most, payload of all flows",
     values: "10mbit, 940mbit, …, none (default none: as fast as it can; udp_paced 100mbit)",
     other: "940mbit",
+    is_quantity: true,
     fits: |load, _| load.takes_pace(),
     ..text(Decides::Traffic)
 };

@@ -57,6 +57,8 @@ pub struct Axis {
     pub decides: Decides,
     /// Whether it counts something. Cells that differ in nothing else make a curve.
     pub counts: bool,
+    /// Whether its values are amounts (counts, bytes, rates, times), with values between two of them.
+    pub is_quantity: bool,
 }
 
 impl Axis {
@@ -140,6 +142,7 @@ macro_rules! axes {
                 of_devices: $axis.of_devices,
                 decides: $axis.decides,
                 counts: $axis.counts,
+                is_quantity: $axis.is_quantity,
             },)+
         ];
 

@@ -1,5 +1,6 @@
 //! The horizontal axis of a picture of curves: names side by side, or numbers to scale.
 
+use crate::model::axis;
 use crate::number::{chosen, leading};
 
 /// An axis from left to right.
@@ -68,9 +69,13 @@ impl Spread {
 }
 
 impl Across {
-    /// The values of an axis of the plan, numbers in rising order.
+    /// The values of an axis of the plan: of a quantity in rising order and to scale, of others side by side, even if each
+    /// begins with a digit (`family=4,6`, `ruleset=1a.nft,1b.nft`). A quantity with a value that is no number (`rate=none`)
+    /// is drawn as names too.
     pub(crate) fn of(name: &str, values: Vec<String>) -> Self {
-        let numbers: Option<Vec<f64>> = values.iter().map(|value| leading(value)).collect();
+        let is_quantity = axis(name).is_ok_and(|axis| axis.is_quantity);
+        let number = |value: &String| leading(value).filter(|_| is_quantity);
+        let numbers: Option<Vec<f64>> = values.iter().map(number).collect();
         match numbers {
             Some(numbers) => Self::numbers(name, numbers.into_iter().zip(values).collect()),
             None => Self::names(name, values),
@@ -161,8 +166,8 @@ fn every(count: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn places(values: &[&str]) -> Vec<f64> {
-        let across = Across::of("n", values.iter().map(|&v| v.to_owned()).collect());
+    fn places(name: &str, values: &[&str]) -> Vec<f64> {
+        let across = Across::of(name, values.iter().map(|&v| v.to_owned()).collect());
         let (low, high) = across.ends();
         let share = |tick: &Tick| ((tick.place - low) / (high - low) * 100.0).round();
         across.ticks.iter().map(share).collect()
@@ -171,11 +176,30 @@ mod tests {
     #[test]
     fn numbers_stand_where_they_belong() {
         // Proportional, by doubling, and starting at zero.
-        assert_eq!(places(&["1", "2", "3", "4"]), [5.0, 35.0, 65.0, 95.0]);
-        assert_eq!(places(&["1", "2", "4", "8"]), [5.0, 35.0, 65.0, 95.0]);
-        assert_eq!(places(&["8", "1", "2", "4"]), [5.0, 35.0, 65.0, 95.0]);
-        assert_eq!(places(&["0", "10", "100", "1000"])[1..3], [36.0, 65.0]);
-        assert_eq!(places(&["64 B", "1 KiB", "16 KiB"]), [5.0, 50.0, 95.0]);
+        assert_eq!(
+            places("flows", &["1", "2", "3", "4"]),
+            [5.0, 35.0, 65.0, 95.0]
+        );
+        assert_eq!(
+            places("flows", &["1", "2", "4", "8"]),
+            [5.0, 35.0, 65.0, 95.0]
+        );
+        assert_eq!(
+            places("flows", &["8", "1", "2", "4"]),
+            [5.0, 35.0, 65.0, 95.0]
+        );
+        assert_eq!(
+            places("rules", &["0", "10", "100", "1000"])[1..3],
+            [36.0, 65.0]
+        );
+        assert_eq!(
+            places("message_size", &["64 B", "1 KiB", "16 KiB"]),
+            [5.0, 50.0, 95.0]
+        );
+        assert_eq!(
+            places("wire_pause", &["2ms", "500us", "8ms"]),
+            [5.0, 50.0, 95.0]
+        );
     }
 
     #[test]
@@ -184,6 +208,20 @@ mod tests {
         assert!(!across.is_joined);
         assert_eq!(across.ticks[1].place, 1.0);
         assert_eq!(across.ends(), (-0.3, 1.3));
+    }
+
+    #[test]
+    fn names_that_begin_with_a_digit_are_no_numbers() {
+        for (axis, values) in [
+            ("family", ["4", "6"]),
+            ("ruleset", ["1b.nft", "1a.nft"]),
+            ("client_cpus", ["0", "1"]),
+        ] {
+            let across = Across::of(axis, values.map(str::to_owned).to_vec());
+            assert!(!across.is_joined, "{axis}");
+            let names: Vec<&str> = across.ticks.iter().map(|tick| tick.name.as_str()).collect();
+            assert_eq!(names, values, "{axis}");
+        }
     }
 
     #[test]
@@ -197,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_is_beyond_the_axis_is_at_its_end() {
-        let across = Across::of("n", ["1", "2", "4"].map(str::to_owned).to_vec());
+        let across = Across::of("flows", ["1", "2", "4"].map(str::to_owned).to_vec());
         assert_eq!(across.place(f64::INFINITY), across.ends().1);
         assert_eq!(across.place(2.0), 2.0_f64.ln());
         assert_eq!(across.place(0.0), across.ends().0);

@@ -41,6 +41,21 @@ fn every_axis_can_be_taken_out() {
     }
 }
 
+/// Amounts are numbers in JSON, and names are texts, also those that look like a number: `family=4`.
+#[test]
+fn amounts_are_the_numbers() {
+    let json = serde_json::to_value(every_axis()).unwrap();
+    for axis in AXES {
+        assert_eq!(
+            axis.is_quantity,
+            json[axis.key].is_number(),
+            "{}",
+            axis.name
+        );
+        assert!(axis.is_quantity || !axis.counts, "{}", axis.name);
+    }
+}
+
 /// A wire without a limit is not the same as no wire.
 #[test]
 fn no_rate_is_stored_as_such() {
