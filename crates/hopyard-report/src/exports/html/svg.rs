@@ -5,6 +5,7 @@
 
 mod curves;
 mod found;
+mod names;
 mod rows;
 mod stacks;
 
@@ -13,6 +14,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use self::names::{RowNames, characters, told_apart};
 use crate::number::trimmed;
 use crate::plot::{Drawing, Plot};
 
@@ -22,8 +24,6 @@ const WIDTH: u32 = 400;
 const FONT: i32 = 15;
 /// Width of a character, pixels: slightly more than in most fonts.
 const CHARACTER: f64 = 7.1;
-/// Names longer than this are cut.
-const LONGEST: usize = 24;
 /// Number of hues of the style sheet; shapes distinguish further ones.
 pub(super) const HUES: usize = 8;
 
@@ -53,7 +53,7 @@ pub(super) struct Picture {
 /// plotters fails, which it does not for finite numbers.
 pub(super) fn draw(plot: &Plot) -> Result<Picture, Box<dyn std::error::Error>> {
     let height = match &plot.drawing {
-        Drawing::Rows(lines) => rows::height(lines),
+        Drawing::Rows(lines) => rows::names(lines).height() + AXIS + 6,
         Drawing::Curves(chart) => curves::height(chart),
         Drawing::Stacks { parts, bars } => stacks::height(parts, bars),
     };
@@ -116,24 +116,19 @@ fn place(index: usize) -> f64 {
     f64::from(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-/// Pixels for the names of rows.
-fn margin(names: &[String]) -> i32 {
-    names.iter().map(|name| width(name)).max().unwrap_or(0) + 10
-}
-
-/// An empty chart with a row for each name, wide enough for all values. The caller writes the names.
+/// A chart with a row for each name, wide enough for all values. The caller writes the names.
 fn named_rows<'a, 'b>(
     canvas: &'a Canvas<'b>,
     unit: &str,
-    names: &[String],
+    names: &RowNames,
     values: impl Iterator<Item = f64>,
 ) -> Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(canvas)
         .margin_top(6)
         .margin_right(16)
         .x_label_area_size(AXIS)
-        .y_label_area_size(margin(names))
-        .build_cartesian_2d(span(values), place(names.len())..0.0)?;
+        .y_label_area_size(names.margin())
+        .build_cartesian_2d(span(values), place(names.count())..0.0)?;
     chart
         .configure_mesh()
         .disable_y_mesh()
@@ -213,18 +208,18 @@ fn draw_sign(canvas: &Canvas<'_>, at: (i32, i32), of: usize) -> Drawn {
 }
 
 /// Name and hue of a legend's entry.
-type Entry<'a> = (&'a str, usize);
+type Entry = (String, usize);
 
 const LEGEND_LINE: u32 = 18;
 
-/// Positions of the entries of a legend as (left, line), and the number of lines.
-fn legend_places(entries: &[Entry<'_>]) -> (Vec<(i32, u32)>, u32) {
+/// Positions of the names of a legend as (left, line), and the number of lines.
+fn legend_places(names: &[String]) -> (Vec<(i32, u32)>, u32) {
     let room = i32::try_from(WIDTH).unwrap_or(i32::MAX) - 8;
     let (mut left, mut line) = (8, 0);
-    let places = entries
+    let places = names
         .iter()
-        .map(|(name, _)| {
-            let wide = 22 + width(&short(name));
+        .map(|name| {
+            let wide = 22 + width(name);
             if left > 8 && left + wide > room {
                 (left, line) = (8, line + 1);
             }
@@ -236,22 +231,28 @@ fn legend_places(entries: &[Entry<'_>]) -> (Vec<(i32, u32)>, u32) {
     (places, line + 1)
 }
 
-fn legend_height(entries: &[Entry<'_>]) -> u32 {
-    legend_places(entries).1 * LEGEND_LINE + 4
+/// The names of a legend, each at most as long as a line.
+fn legend_names(entries: &[Entry]) -> Vec<String> {
+    let names: Vec<String> = entries.iter().map(|(name, _)| name.clone()).collect();
+    told_apart(&names, characters(f64::from(WIDTH) - 30.0))
+}
+
+fn legend_height(entries: &[Entry]) -> u32 {
+    legend_places(&legend_names(entries)).1 * LEGEND_LINE + 4
 }
 
 /// Draws a legend below `top`.
-fn legend(canvas: &Canvas<'_>, top: u32, entries: &[Entry<'_>]) -> Drawn {
-    let (places, _) = legend_places(entries);
-    for ((name, of), (left, line)) in entries.iter().zip(places) {
+fn legend(canvas: &Canvas<'_>, top: u32, entries: &[Entry]) -> Drawn {
+    let names = legend_names(entries);
+    let (places, _) = legend_places(&names);
+    for (((_, of), name), (left, line)) in entries.iter().zip(names).zip(places) {
         let middle = i32::try_from(top + line * LEGEND_LINE + LEGEND_LINE / 2).unwrap_or(i32::MAX);
         draw_sign(canvas, (left + 6, middle), *of)?;
         let style = ink(HPos::Left, VPos::Center);
-        canvas.draw(&Text::new(short(name), (left + 15, middle), style))?;
+        canvas.draw(&Text::new(name, (left + 15, middle), style))?;
     }
     Ok(())
 }
 
-fn short(name: &str) -> String {
-    crate::document::shorten(name, LONGEST)
-}
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use super::{
-    AXIS, Canvas, Chart, Drawn, Entry, FONT, GRID, INK, WIDTH, found, hue, ink, legend,
-    legend_height, place, short, sign, span, tick, width,
+    AXIS, Canvas, Chart, Drawn, Entry, FONT, GRID, INK, WIDTH, characters, found, hue, ink, legend,
+    legend_height, place, sign, span, tick, told_apart, width,
 };
 use crate::plot::{Across, Curve, Curves, Mark};
 
@@ -17,6 +17,9 @@ const UNIT: u32 = 24;
 const LEFT: u32 = 48;
 /// The most signs of a curve: with more values, some have no sign.
 const SIGNS: usize = 24;
+/// The most and the fewest characters of a name below the axis.
+const LONGEST: usize = 24;
+const SHORTEST: usize = 8;
 
 fn chart_height(chart: &Curves) -> u32 {
     HEIGHT + found::height(&chart.found)
@@ -26,10 +29,10 @@ pub(super) fn height(chart: &Curves) -> u32 {
     chart_height(chart) + legend_height(&entries(&chart.curves))
 }
 
-fn entries(curves: &[Curve]) -> Vec<Entry<'_>> {
+fn entries(curves: &[Curve]) -> Vec<Entry> {
     curves
         .iter()
-        .map(|curve| (curve.name.as_str(), curve.hue))
+        .map(|curve| (curve.name.clone(), curve.hue))
         .collect()
 }
 
@@ -162,11 +165,22 @@ fn band(part: &[(f64, &Mark)]) -> Option<Vec<(f64, f64)>> {
 /// Names below the axis: the last one, and from the left as many as fit.
 fn label(canvas: &Canvas<'_>, across: &Across, chart: &Chart<'_, '_>) -> Drawn {
     let (_, bottom) = chart.backend_coord(&(across.ends().0, chart.y_range().start));
-    let labelled = across.ticks.iter().filter(|tick| tick.is_labelled);
-    let names: Vec<(i32, String)> = labelled
-        .map(|tick| {
-            let (x, _) = chart.backend_coord(&(tick.place, 0.0));
-            (x, short(&tick.name))
+    let labelled = || across.ticks.iter().filter(|tick| tick.is_labelled);
+    let pixel = |place: f64| chart.backend_coord(&(place, 0.0)).0;
+    let most = if across.is_joined {
+        LONGEST
+    } else {
+        // Each has a name: those of neighbours do not say what it is.
+        let apart = f64::from(pixel(1.0) - pixel(0.0));
+        characters(apart - 8.0).clamp(SHORTEST, LONGEST)
+    };
+    let whole: Vec<String> = labelled().map(|tick| tick.name.clone()).collect();
+    let names: Vec<(i32, String)> = labelled()
+        .zip(told_apart(&whole, most))
+        .map(|(tick, name)| {
+            let half = width(&name) / 2;
+            let edge = i32::try_from(WIDTH).unwrap_or(i32::MAX) - half;
+            (pixel(tick.place).max(half).min(edge), name)
         })
         .collect();
     let Some((last, before)) = names.split_last() else {
@@ -183,13 +197,8 @@ fn label(canvas: &Canvas<'_>, across: &Across, chart: &Chart<'_, '_>) -> Drawn {
         }
     }
     for (x, name) in shown {
-        let edge = i32::try_from(WIDTH).unwrap_or(i32::MAX) - width(name) / 2;
         let style = ink(HPos::Center, VPos::Top);
-        canvas.draw(&Text::new(
-            name.clone(),
-            ((*x).min(edge), bottom + 6),
-            style,
-        ))?;
+        canvas.draw(&Text::new(name.clone(), (*x, bottom + 6), style))?;
     }
     Ok(())
 }

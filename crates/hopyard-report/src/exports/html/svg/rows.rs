@@ -3,19 +3,18 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{AXIS, Canvas, Drawn, INK, hue, ink, margin, named_rows, pixels, place, short, sign};
+use super::{Canvas, Drawn, INK, RowNames, hue, ink, named_rows, place, sign};
 use crate::plot::{Line, Mark};
 
 /// Pixels of a line.
 const LINE: u32 = 26;
 
-pub(super) fn height(lines: &[Line]) -> u32 {
-    pixels(lines.len(), LINE) + AXIS + 6
+pub(super) fn names(lines: &[Line]) -> RowNames {
+    RowNames::of(lines.iter().map(|line| line.name.clone()), LINE)
 }
 
 pub(super) fn draw(canvas: &Canvas<'_>, unit: &str, lines: &[Line]) -> Drawn {
-    let names: Vec<String> = lines.iter().map(|line| short(&line.name)).collect();
-    let left = margin(&names);
+    let names = names(lines);
     let values = lines
         .iter()
         .filter_map(|line| line.mark.as_ref())
@@ -25,18 +24,14 @@ pub(super) fn draw(canvas: &Canvas<'_>, unit: &str, lines: &[Line]) -> Drawn {
         let nothing = vec![(0.0, 0.0), (0.0, place(lines.len()))];
         chart.draw_series([PathElement::new(nothing, INK.stroke_width(1))])?;
     }
-    for (index, (line, name)) in lines.iter().zip(names).enumerate() {
-        let middle = place(index) + 0.5;
-        let (_, y) = chart.backend_coord(&(0.0, middle));
-        canvas.draw(&Text::new(
-            name,
-            (left - 6, y),
-            ink(HPos::Right, VPos::Center),
-        ))?;
+    for (index, line) in lines.iter().enumerate() {
+        let middle = names.within(index, 0.5);
+        names.draw(canvas, &chart, index)?;
         let Some(mark) = &line.mark else {
+            let (_, y) = chart.backend_coord(&(0.0, middle));
             canvas.draw(&Text::new(
                 "no figures",
-                (left + 6, y),
+                (names.margin() + 6, y),
                 ink(HPos::Left, VPos::Center),
             ))?;
             continue;

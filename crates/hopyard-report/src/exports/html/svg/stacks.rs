@@ -1,12 +1,8 @@
 //! Parts of sums: a bar for each sum, with the number of each part that has room for it.
 
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{
-    AXIS, Canvas, Drawn, Entry, GRID, hue, ink, legend, legend_height, margin, named_rows, pixels,
-    place, short,
-};
+use super::{AXIS, Canvas, Drawn, Entry, GRID, RowNames, hue, legend, legend_height, named_rows};
 
 /// Pixels of a bar and the room around it.
 const BAR: u32 = 34;
@@ -18,33 +14,31 @@ pub(super) fn height(parts: &[String], bars: &Bars) -> u32 {
 }
 
 fn chart_height(bars: &Bars) -> u32 {
-    pixels(bars.len(), BAR) + AXIS + 6
+    names(bars).height() + AXIS + 6
 }
 
-fn entries(parts: &[String]) -> Vec<Entry<'_>> {
+fn names(bars: &Bars) -> RowNames {
+    RowNames::of(bars.iter().map(|(name, _)| name.clone()), BAR)
+}
+
+fn entries(parts: &[String]) -> Vec<Entry> {
     parts
         .iter()
         .enumerate()
-        .map(|(hue, name)| (name.as_str(), hue))
+        .map(|(hue, name)| (name.clone(), hue))
         .collect()
 }
 
 pub(super) fn draw(canvas: &Canvas<'_>, unit: &str, parts: &[String], bars: &Bars) -> Drawn {
-    let names: Vec<String> = bars.iter().map(|(name, _)| short(name)).collect();
-    let left = margin(&names);
+    let names = names(bars);
     let sums = bars
         .iter()
         .map(|(_, sizes)| sizes.iter().filter(|size| **size > 0.0).sum());
     let (above, below) = canvas.split_vertically(chart_height(bars));
     let mut chart = named_rows(&above, unit, &names, sums)?;
-    for (index, ((_, sizes), name)) in bars.iter().zip(names).enumerate() {
-        let (top, bottom) = (place(index) + 0.12, place(index) + 0.88);
-        let (_, y) = chart.backend_coord(&(0.0, place(index) + 0.5));
-        canvas.draw(&Text::new(
-            name,
-            (left - 6, y),
-            ink(HPos::Right, VPos::Center),
-        ))?;
+    for (index, (_, sizes)) in bars.iter().enumerate() {
+        let (top, bottom) = (names.within(index, 0.12), names.within(index, 0.88));
+        names.draw(canvas, &chart, index)?;
         let mut from = 0.0;
         for (part, size) in sizes.iter().enumerate().filter(|(_, size)| **size > 0.0) {
             let to = from + size;
