@@ -5,8 +5,8 @@ use crate::plain;
 use crate::plot::{Drawing, Line, Mark, Plot};
 use crate::quantity::Scale;
 
-/// Subsystems with a part of their own in a bar; the rest is one part.
-const DRAWN: usize = 9;
+/// Subsystems with a part of their own in a bar; the rest is one part, and no two parts have the same of the eight hues.
+const DRAWN: usize = 7;
 
 /// The cost of each subsystem, path by path, and what each path adds to the base.
 pub(super) fn plots(cells: &[Profiled<'_>], scale: Scale) -> Vec<Plot> {

@@ -174,3 +174,34 @@ fn a_sum_stays_below_what_is_sorted() {
     assert!(below.contains("sum: measured"), "{below}");
     assert_eq!(below.matches("<tr>").count(), 1);
 }
+
+#[test]
+fn parts_of_a_bar_can_be_told_apart_without_colour() {
+    let mut report = bridges();
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    for cell in &mut report.cells {
+        let parts = names.iter().map(|name| subsystem(name, 0.1, 400.0, &[]));
+        cell.profile.as_mut().unwrap().subsystems = parts.collect();
+    }
+    let html = page(&report, "html");
+    let picture = html
+        .split("<figure>")
+        .find(|f| f.contains("CPU cost by subsystem"));
+    let picture = picture.unwrap().split("</figure>").next().unwrap();
+    let has = |text: &str| {
+        picture
+            .split(['<', '>'])
+            .filter(|part| part.trim() == text)
+            .count()
+    };
+    for (entry, number) in [("1 a", "1"), ("7 g", "7"), ("8 3 others", "8")] {
+        assert_eq!(has(entry), 1, "{entry}");
+        assert_eq!(has(number), 2, "in both bars: {number}");
+    }
+    // No two parts have the same hue, and none is fainter than in the legend.
+    for hue in 0..8 {
+        let fill = format!("fill=\"var(--h{hue})\"");
+        assert_eq!(picture.matches(&fill).count(), 3, "{fill}");
+    }
+    assert!(!picture.contains("opacity"));
+}

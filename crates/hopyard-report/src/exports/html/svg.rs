@@ -29,6 +29,8 @@ pub(super) const HUES: usize = 8;
 
 const INK: RGBColor = RGBColor(0, 0, 0);
 const GRID: RGBColor = RGBColor(0, 0, 1);
+/// The page's background, for texts on a hue: the style sheet has hues on which it can be read.
+const PAGE: RGBColor = RGBColor(0, 0, 2);
 const MARKED: u8 = 1;
 
 /// Pixels for the axis below rows.
@@ -91,6 +93,7 @@ fn in_page_colours(svg: &str) -> String {
     let mut svg = svg
         .replace(&named(INK), "\"currentColor\"")
         .replace(&named(GRID), "\"var(--grid)\"")
+        .replace(&named(PAGE), "\"var(--page)\"")
         // The default, which plotters writes for each element.
         .replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\"", "");

@@ -1,8 +1,13 @@
-//! Parts of sums: a bar for each sum, with the number of each part that has room for it.
+//! Parts of sums: a bar for each sum. Parts have numbers, in the legend and in bars where there is room, so that they can be
+//! told apart without colour.
 
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{AXIS, Canvas, Drawn, Entry, GRID, RowNames, hue, legend, legend_height, named_rows};
+use super::{
+    AXIS, Canvas, Drawn, Entry, GRID, PAGE, RowNames, hue, ink, legend, legend_height, named_rows,
+    width,
+};
 
 /// Pixels of a bar and the room around it.
 const BAR: u32 = 34;
@@ -25,7 +30,7 @@ fn entries(parts: &[String]) -> Vec<Entry> {
     parts
         .iter()
         .enumerate()
-        .map(|(hue, name)| (name.clone(), hue))
+        .map(|(hue, name)| (format!("{} {name}", hue + 1), hue))
         .collect()
 }
 
@@ -42,16 +47,19 @@ pub(super) fn draw(canvas: &Canvas<'_>, unit: &str, parts: &[String], bars: &Bar
         let mut from = 0.0;
         for (part, size) in sizes.iter().enumerate().filter(|(_, size)| **size > 0.0) {
             let to = from + size;
+            let number = (part + 1).to_string();
             let corners = [(from, top), (to, bottom)];
             chart.draw_series([
-                Rectangle::new(
-                    corners,
-                    hue(part)
-                        .mix(if part < super::HUES { 0.85 } else { 0.4 })
-                        .filled(),
-                ),
+                Rectangle::new(corners, hue(part).filled()),
                 Rectangle::new(corners, GRID.stroke_width(1)),
             ])?;
+            let row = names.within(index, 0.5);
+            let [(left, middle), (right, _)] = [from, to].map(|x| chart.backend_coord(&(x, row)));
+            if right - left >= width(&number) + 4 {
+                let at = ((left + right) / 2, middle);
+                let style = ink(HPos::Center, VPos::Center).color(&PAGE);
+                above.draw(&Text::new(number, at, style))?;
+            }
             from = to;
         }
     }
