@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{AXES, CellReport};
+use crate::model::{AXES, Axes};
 use crate::plain;
 
 /// The axes by their names in the JSON document.
@@ -10,17 +10,42 @@ pub(super) fn axis_columns() -> impl Iterator<Item = &'static str> {
     AXES.iter().map(|axis| axis.key)
 }
 
-/// Axis values in base units; empty if one does not apply, `none` for an unshaped wire.
-pub(super) fn axes(cell: &CellReport) -> Vec<String> {
-    let values = serde_json::to_value(&cell.axes).unwrap_or_default();
-    axis_columns()
-        .map(|name| match values.get(name) {
-            None => String::new(),
-            Some(Value::Null) => "none".to_owned(),
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-        })
-        .collect()
+/// The value of an axis in base units.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Field {
+    /// The cell has no such axis, or it is left to the kernel.
+    Absent,
+    /// A wire or a sender without a limit, `null` in the document.
+    NoLimit,
+    Whole(i64),
+    Text(String),
+}
+
+impl Field {
+    /// As text; `None` if there is no value.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Self::Absent => None,
+            Self::NoLimit => Some("none".to_owned()),
+            Self::Whole(number) => Some(number.to_string()),
+            Self::Text(text) => Some(text.clone()),
+        }
+    }
+}
+
+/// The value of every axis, in the order of [`axis_columns`].
+pub(super) fn axes(axes: &Axes) -> Vec<Field> {
+    let values = serde_json::to_value(axes).unwrap_or_default();
+    let field = |name: &str| match values.get(name) {
+        None => Field::Absent,
+        Some(Value::Null) => Field::NoLimit,
+        Some(Value::String(text)) => Field::Text(text.clone()),
+        Some(other) => match other.as_i64() {
+            Some(number) => Field::Whole(number),
+            None => Field::Text(other.to_string()),
+        },
+    };
+    axis_columns().map(field).collect()
 }
 
 /// All digits, no exponent.
@@ -59,7 +84,6 @@ fn quote(field: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Axes;
 
     #[test]
     fn fields_are_one_line_and_no_formula() {

@@ -1,10 +1,9 @@
 //! All samples as one table: a row for each, a typed column for each axis and quantity. A quantity without any value
 //! has no column; a missing value is empty.
 
-use serde_json::Value;
-
-use super::fields::{axis_columns, line, number};
+use super::fields::{Field, axis_columns, line, number};
 use crate::assess::QUANTITIES;
+use crate::fields;
 use crate::model::Observation;
 
 /// A column of a table.
@@ -27,8 +26,14 @@ pub enum Values {
     Truth(Vec<Option<bool>>),
 }
 
-/// Every column with a value in some sample.
+/// Every column with a value in some sample. A column of numbers has no value for a wire or a sender without a limit; see
+/// [`csv`].
 pub(super) fn columns(run: &str, observations: &[Observation]) -> Vec<Column> {
+    table(run, observations, typed)
+}
+
+/// Every column, with those of the axes from their fields.
+fn table(run: &str, observations: &[Observation], axis: fn(&[&Field]) -> Values) -> Vec<Column> {
     let text = |name, of: fn(&Observation) -> Option<String>| Column {
         name,
         values: Values::Text(observations.iter().map(of).collect()),
@@ -55,7 +60,7 @@ pub(super) fn columns(run: &str, observations: &[Observation]) -> Vec<Column> {
         text("peer", |o| Some(o.cell.peer.to_string())),
         text("load", |o| Some(o.cell.load.to_string())),
     ];
-    columns.extend(axes(observations));
+    columns.extend(axes(observations, axis));
     columns.extend([
         whole("block", |o| Some(o.block.into())),
         whole("attempt", |o| Some(o.attempt.into())),
@@ -82,36 +87,37 @@ pub(super) fn columns(run: &str, observations: &[Observation]) -> Vec<Column> {
     columns
 }
 
-/// Axis values in base units. A wire or a sender without a limit is `null` in the document and empty here.
-fn axes(observations: &[Observation]) -> Vec<Column> {
-    let all: Vec<Value> = observations
+/// The columns of the axes.
+fn axes(observations: &[Observation], values: fn(&[&Field]) -> Values) -> Vec<Column> {
+    let rows: Vec<Vec<Field>> = observations
         .iter()
-        .map(|o| serde_json::to_value(&o.cell.axes).unwrap_or_default())
+        .map(|o| fields::axes(&o.cell.axes))
         .collect();
-    let column = |name: &'static str| {
-        let values: Vec<&Value> = all
-            .iter()
-            .map(|axes| axes.get(name).unwrap_or(&Value::Null))
-            .collect();
-        let whole = values.iter().all(|value| value.is_null() || value.is_i64());
+    let column = |(index, name)| {
+        let own: Vec<&Field> = rows.iter().filter_map(|row| row.get(index)).collect();
         Column {
             name,
-            values: if whole {
-                Values::Whole(values.iter().map(|value| value.as_i64()).collect())
-            } else {
-                Values::Text(values.iter().map(|value| in_words(value)).collect())
-            },
+            values: values(&own),
         }
     };
-    axis_columns().map(column).collect()
+    axis_columns().enumerate().map(column).collect()
 }
 
-fn in_words(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
+/// Numbers, if all values are.
+fn typed(fields: &[&Field]) -> Values {
+    let number = |field: &&Field| match field {
+        Field::Whole(number) => Some(*number),
+        Field::Absent | Field::NoLimit | Field::Text(_) => None,
+    };
+    if fields.iter().any(|field| matches!(field, Field::Text(_))) {
+        words(fields)
+    } else {
+        Values::Whole(fields.iter().map(number).collect())
     }
+}
+
+fn words(fields: &[&Field]) -> Values {
+    Values::Text(fields.iter().map(|field| field.text()).collect())
 }
 
 impl Column {
@@ -146,11 +152,63 @@ impl Column {
     }
 }
 
-/// The table as CSV (RFC 4180, lines ending in LF).
-pub(super) fn csv(columns: &[Column]) -> String {
+/// The table as CSV (RFC 4180, lines ending in LF). Without a limit is `none`, as in the format `csv`.
+pub(super) fn csv(run: &str, observations: &[Observation]) -> String {
+    let columns = table(run, observations, words);
     let rows = columns.first().map_or(0, Column::rows);
     let header = line(columns.iter().map(|column| column.name.to_owned()));
     (0..rows).fold(header, |text, row| {
         text + &line(columns.iter().map(|column| column.field(row)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Axes, Cell, LoadKind, Peer, Rate};
+
+    fn sample(peer: Peer, rate_bps: Option<Rate>) -> Observation {
+        Observation {
+            cell: Cell {
+                path: "veth".to_owned(),
+                peer,
+                load: LoadKind::TcpRr,
+                axes: Axes {
+                    rate_bps,
+                    ..Axes::default()
+                },
+            },
+            block: 0,
+            attempt: 0,
+            order: 0,
+            started_ns: 0,
+            took_ns: 0,
+            counted: true,
+            cause: None,
+            window_ns: None,
+            way_proved: None,
+            values: std::collections::BTreeMap::default(),
+        }
+    }
+
+    /// Which an empty field would not say: it is that of a path without a wire.
+    #[test]
+    fn a_wire_without_a_limit_is_none() {
+        let samples = [
+            sample(Peer::Local, None),
+            sample(Peer::Far, Some(Rate(None))),
+            sample(Peer::Far, Some(Rate(Some(1_000_000)))),
+        ];
+        let text = csv("run", &samples);
+        let at = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let lines: Vec<Vec<String>> = text.lines().map(at).collect();
+        let rate = lines[0].iter().position(|name| name == "rate_bps").unwrap();
+        let rates: Vec<&str> = lines[1..].iter().map(|line| line[rate].as_str()).collect();
+        assert_eq!(rates, ["", "none", "1000000"]);
+        // For programs that compute, the column stays one of numbers.
+        let columns = columns("run", &samples);
+        let rate = columns.iter().find(|column| column.name == "rate_bps");
+        let values = &rate.unwrap().values;
+        assert!(matches!(values, Values::Whole(v) if v[..] == [None, None, Some(1_000_000)]));
+    }
 }

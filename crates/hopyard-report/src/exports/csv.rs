@@ -51,7 +51,8 @@ fn render(report: &RunReport) -> String {
             cell.peer.to_string(),
             cell.load.to_string(),
         ];
-        start.extend(axes(cell));
+        let axes = axes(&cell.axes);
+        start.extend(axes.iter().map(|axis| axis.text().unwrap_or_default()));
         start.push(status(cell.status).to_owned());
         start.push(cell.cause.clone().unwrap_or_default());
         let proved = cell.is_measured().then(|| cell.way.proved.to_string());

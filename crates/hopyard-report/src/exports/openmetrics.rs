@@ -186,10 +186,10 @@ fn labels(cell: &CellReport) -> Vec<Label> {
         ("peer", cell.peer.to_string()),
         ("load", cell.load.to_string()),
     ];
-    let axes = axis_columns().zip(axes(cell));
+    let axes = axis_columns().zip(axes(&cell.axes));
     fixed
         .into_iter()
-        .chain(axes.filter(|(_, value)| !value.is_empty()))
+        .chain(axes.filter_map(|(name, value)| Some((name, value.text()?))))
         .collect()
 }
 

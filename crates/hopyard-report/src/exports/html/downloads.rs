@@ -19,7 +19,7 @@ pub(super) fn links(report: &RunReport, observations: &[Observation]) -> Markup 
     let document =
         compressed(document.as_bytes()).unwrap_or_else(|error| error.to_string().into_bytes());
     let document = format!("data:application/gzip;base64,{}", STANDARD.encode(document));
-    let samples = tidy::csv(&tidy::columns(&report.run.id, observations));
+    let samples = tidy::csv(&report.run.id, observations);
     let samples = format!("data:text/csv;charset=utf-8,{}", percent_encoded(&samples));
     html! {
         ul.screen {
