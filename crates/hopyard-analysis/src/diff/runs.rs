@@ -88,6 +88,13 @@ impl<'a> Assessed<'a> {
         }
     }
 
+    /// Was it emulated? `None` where it has no figures.
+    fn is_emulated(&self, cell: &Cell) -> Option<bool> {
+        let guest = &self.report.cells[self.place(cell).ok()?].guest;
+        let of_cell = guest.as_ref().is_some_and(|guest| guest.emulated);
+        Some(of_cell || self.header.environment.is_emulated())
+    }
+
     fn base(&self, cell: &Cell) -> Option<(String, &'a Cell)> {
         let (name, at) = base_of(self.header, self.place(cell).ok()?)?;
         Some((name, &self.header.cells[at].cell))
@@ -174,6 +181,13 @@ impl<'a> Groups<'a> {
                 return Err(gap(MeasuredIn::Neither, format!("A: {a}; B: {b}"), b));
             }
         };
+        let cells = std::iter::once(cell).chain(base.as_ref().map(|(_, base)| *base));
+        if let Some(why) = cells
+            .into_iter()
+            .find_map(|cell| self.emulated_in_some(cell))
+        {
+            return Err(gap(MeasuredIn::Both, why.clone(), Absent::Lost(why)));
+        }
         Ok(Found {
             groups: self,
             cell,
@@ -207,11 +221,21 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Were some of the runs emulated and others not? No figure of one compares with a figure of the other.
-    pub(super) fn mix_emulation(&self) -> bool {
-        let runs = || self.sides.iter().flatten();
-        let is_emulated = |run: &Assessed<'_>| run.header.environment.is_emulated();
-        runs().any(is_emulated) && !runs().all(is_emulated)
+    /// Says so if a cell was emulated in some of the runs and not in others: no figure of one compares with a figure of the other.
+    fn emulated_in_some(&self, cell: &Cell) -> Option<String> {
+        let of_side = |side: &Group<'_>| -> (usize, usize) {
+            let runs = side.iter().filter_map(|run| run.is_emulated(cell));
+            let runs: Vec<bool> = runs.collect();
+            let emulated = runs.iter().filter(|emulated| **emulated).count();
+            (emulated, runs.len())
+        };
+        let [(a, of_a), (b, of_b)] = self.sides.each_ref().map(of_side);
+        let is_mixed = (1..of_a + of_b).contains(&(a + b));
+        is_mixed.then(|| {
+            format!(
+                "emulated in {a} of {of_a} runs of A and in {b} of {of_b} of B, and no figure of one compares with others"
+            )
+        })
     }
 
     /// The runs of a side that have figures of a cell.

@@ -85,11 +85,10 @@ fn within_log(sides: &[Vec<Estimate>; 2]) -> Option<f64> {
 impl Table {
     pub(super) fn of(groups: &Groups<'_>, relative: bool, confidence: f64) -> Self {
         let mut table = Self::default();
-        let mixed = groups.mix_emulation();
         for cell in all_cells(&groups.sides) {
             match groups.find(cell, relative) {
                 Ok(found) => {
-                    if mixed || found.is_doubtful() {
+                    if found.is_doubtful() {
                         table.doubtful.push(cell.to_string());
                     }
                     table.compare(&found, confidence);

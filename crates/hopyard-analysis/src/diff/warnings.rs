@@ -12,7 +12,7 @@ pub(super) fn all(groups: &Groups<'_>, table: &Table, gate: Option<&Gate>) -> Ve
     let mut all = Vec::new();
     all.extend(scatter_unknown(table));
     if let Some(gate) = gate {
-        all.extend(about_the_gate(gate, groups, table));
+        all.extend(about_the_gate(gate, table));
     }
     all.extend(runs_not_alike(groups));
     all.extend(not_interleaved(&groups.sides));
@@ -47,7 +47,7 @@ fn scatter_unknown(table: &Table) -> Option<Told> {
     })
 }
 
-fn about_the_gate(gate: &Gate, groups: &Groups<'_>, table: &Table) -> Vec<Told> {
+fn about_the_gate(gate: &Gate, table: &Table) -> Vec<Told> {
     let mut said = Vec::new();
     let percent = crate::units::show_share(gate.fail_on_ratio);
     // The others have warnings of their own: more runs do not help them.
@@ -69,14 +69,7 @@ fn about_the_gate(gate: &Gate, groups: &Groups<'_>, table: &Table) -> Vec<Told> 
             format!("The gate did not look at {missing} of what A has figures of: see what is not compared."),
         ));
     }
-    if groups.mix_emulation() {
-        said.push((
-            Code::GateMissing,
-            "The gate trusts no figure: some of the runs were in an emulated guest and others were not, and no figure of one \
-             compares with one of the other."
-                .to_owned(),
-        ));
-    } else if !table.doubtful.is_empty() {
+    if !table.doubtful.is_empty() {
         said.push((
             Code::GateMissing,
             format!(

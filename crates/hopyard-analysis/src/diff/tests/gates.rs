@@ -1,6 +1,7 @@
 //! What keeps a gate from passing, and what does not.
 
 use super::*;
+use crate::model::GuestUsed;
 
 /// Nobody asked for a ratio of the base to itself, or for a figure that B alone has: neither keeps a gate from passing.
 #[test]
@@ -114,14 +115,39 @@ fn a_gate_does_not_pass_over_a_path_that_can_be_built_no_more() {
 
 #[test]
 fn a_gate_does_not_compare_emulated_runs_with_others() {
-    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
-    let emulated = |run: &mut Run| {
+    // B is much slower, by emulation.
+    let [a, b] = pair(&[1.0; 2], &[0.1; 2], 0.002, 1);
+    let in_guest = |run: &mut Run| {
         run.header.environment.cpu_model = "QEMU TCG CPU version 2.5+".to_owned();
     };
-    let report = between(&a, &changed(&b, 1, emulated), &GATE);
-    assert!(report.gate.unwrap().undecided);
-    let mut said = report.warnings.iter();
-    assert!(said.any(|w| w.message.contains("emulated guest")));
-    let both = between(&changed(&a, 5, emulated), &changed(&b, 5, emulated), &GATE);
-    assert!(!both.gate.unwrap().undecided);
+    let all = diff(&a, &changed(&b, 1, in_guest), &[], &GATE).unwrap_err();
+    assert!(
+        all.to_string()
+            .contains("emulated in 0 of 5 runs of A and in 1 of 5 of B"),
+        "{all}"
+    );
+    let guest_of_one = |run: &mut Run| {
+        let own = run.samples.iter_mut().filter(|sample| sample.cell == 1);
+        for sample in own {
+            if let Outcome::Measured(m) = &mut sample.outcome {
+                m.guest = Some(GuestUsed {
+                    kernel: "6".to_owned(),
+                    cpus: 1,
+                    emulated: true,
+                });
+            }
+        }
+    };
+    let [a, b] = pair(&[1.0; 2], &[1.0, 0.1], 0.002, 1);
+    let report = between(&a, &changed(&b, 2, guest_of_one), &GATE);
+    let gate = report.gate.unwrap();
+    assert!(gate.undecided && !gate.failed, "{gate:?}");
+    assert_eq!((report.cells.len(), report.left_out.len()), (1, 1));
+    let gate = between(
+        &changed(&a, 5, guest_of_one),
+        &changed(&b, 5, guest_of_one),
+        &GATE,
+    )
+    .gate;
+    assert!(gate.unwrap().failed, "both are emulated");
 }
