@@ -134,3 +134,26 @@ fn moved(cell: &CellReport) -> String {
     }
     named.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::model::{Cpus, SplitCpus};
+
+    #[test]
+    fn the_cpus_of_both_ends_are_named() {
+        let mut env = fixture::run().run.environment;
+        let shown = |env: &Environment| {
+            let mut facts = facts(env).into_iter();
+            facts.find(|(what, _)| *what == "CPUs under placement split")
+        };
+        assert_eq!(shown(&env), None);
+        env.split_cpus = Some(SplitCpus {
+            client: Cpus(vec![0, 1, 4, 5]),
+            server: Cpus(vec![2, 3, 6, 7]),
+        });
+        let (_, value) = shown(&env).unwrap();
+        assert_eq!(value, "client 0+1+4+5, server 2+3+6+7");
+    }
+}
