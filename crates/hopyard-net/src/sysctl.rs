@@ -1,17 +1,18 @@
 //! Network sysctls of a namespace.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 
-use nix::fcntl::{AtFlags, OFlag, openat};
-use nix::sys::stat::{Mode, fstatat};
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::netns::NetNs;
+
+const PROC: &str = "/proc";
 
 impl Handle {
     /// Reads a sysctl by its path below `/proc/sys`, `net/ipv4/ip_forward`; blanks at the end removed.
@@ -22,11 +23,7 @@ impl Handle {
     pub fn sysctl(&self, key: &str) -> Result<String> {
         let what = || format!("read sysctl `{key}`");
         let path = path(key, what)?;
-        let text = self.where_sysctls_are(|| {
-            let mut text = String::new();
-            open(&path, OFlag::O_RDONLY)?.read_to_string(&mut text)?;
-            Ok(text)
-        })?;
+        let text = self.where_sysctls_are(|| fs::read_to_string(path))?;
         let text = text.map_err(|error| explain(key, what(), error))?;
         Ok(text.trim_end().to_owned())
     }
@@ -45,8 +42,11 @@ impl Handle {
     /// # Errors
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`, where the namespace is not that of the calling thread.
     pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<Vec<Result<()>>> {
-        let set = |(key, value): &(&str, &str)| set_here(key, value);
-        self.where_sysctls_are(|| settings.iter().map(set).collect())
+        self.where_sysctls_are(|| {
+            let proc = own_proc().or_else(|_| File::open(PROC).map(OwnedFd::from));
+            let set = |(key, value): &(&str, &str)| set_in(&proc, key, value);
+            settings.iter().map(set).collect()
+        })
     }
 
     /// Runs `f` where `/proc/sys/net` is that of the namespace: on the calling thread if it is in there.
@@ -63,52 +63,42 @@ impl Handle {
         let Ok(path) = path(key, String::new) else {
             return false;
         };
-        let is_there = || Ok(fstatat(proc()?, path.as_str(), AtFlags::empty()).is_ok());
-        let found: Result<io::Result<bool>> = self.where_sysctls_are(is_there);
-        matches!(found, Ok(Ok(true)))
+        self.where_sysctls_are(|| fs::exists(path).unwrap_or(false))
+            .unwrap_or(false)
     }
 }
 
 /// [`Handle::set_sysctl`] in the namespace of the calling thread.
 pub(crate) fn set_here(key: &str, value: &str) -> Result<()> {
+    set_in(&File::open(PROC).map(OwnedFd::from), key, value)
+}
+
+fn set_in(proc: &io::Result<OwnedFd>, key: &str, value: &str) -> Result<()> {
     let what = || format!("set sysctl `{key}` to `{value}`");
     let path = path(key, what)?;
-    let written =
-        open(&path, OFlag::O_WRONLY).and_then(|mut file| file.write_all(value.as_bytes()));
-    written.map_err(|error| explain(key, what(), error))
-}
-
-fn open(path: &str, access: OFlag) -> io::Result<File> {
-    let file = openat(proc()?, path, access | OFlag::O_CLOEXEC, Mode::empty())?;
-    Ok(file.into())
-}
-
-/// A procfs of this process alone, or `/proc` where it may not have one. To find the `net/ipv4` of a namespace in `/proc/sys`, the kernel
-/// compares it with that of each other namespace whose sysctls somebody has used (`proc_sys_compare`): among a thousand of them it takes
-/// some half a millisecond, and in a procfs that nobody else has used twenty microseconds, mount included.
-fn proc() -> io::Result<BorrowedFd<'static>> {
-    static PROC: OnceLock<OwnedFd> = OnceLock::new();
-    if let Some(proc) = PROC.get() {
-        return Ok(proc.as_fd());
-    }
-    let proc = match own_proc() {
-        Ok(proc) => proc,
-        Err(_) => File::open("/proc")?.into(),
+    let write = || -> io::Result<()> {
+        let proc = proc.as_ref().map_err(io::Error::kind)?;
+        let access = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+        let below = path.trim_start_matches(PROC).trim_start_matches('/');
+        let mut file = File::from(openat(proc, below, access, Mode::empty())?);
+        file.write_all(value.as_bytes())
     };
-    Ok(PROC.get_or_init(|| proc).as_fd())
+    write().map_err(|error| explain(key, what(), error))
 }
 
+/// A procfs that nobody else uses, mounted nowhere, so that it goes with its descriptor. To find the `net/ipv4` of a namespace in `/proc/sys`,
+/// the kernel compares it with that of each other namespace whose sysctls somebody has used there (`proc_sys_compare`): among a thousand
+/// of them that takes some half a millisecond for each family. Here it takes twenty microseconds, mount included.
 fn own_proc() -> io::Result<OwnedFd> {
     let procfs = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&procfs)?;
-    // Mounted nowhere: it goes with the descriptor.
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     Ok(fsmount(&procfs, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-/// The file of a sysctl below `/proc`. Those outside `net/` belong to the whole host, whatever namespace one is in.
+/// Sysctls outside `net/` belong to the whole host, whatever namespace one is in.
 pub(crate) fn path(key: &str, what: impl Fn() -> String) -> Result<String> {
     let parts = key.split('/').skip(1);
     let plain = parts.clone().next().is_some()
@@ -119,7 +109,7 @@ pub(crate) fn path(key: &str, what: impl Fn() -> String) -> Result<String> {
             "only sysctls of the network namespace, with slashes: `net/ipv4/ip_forward`",
         ));
     }
-    Ok(format!("sys/{key}"))
+    Ok(format!("/proc/sys/{key}"))
 }
 
 fn explain(key: &str, what: String, error: io::Error) -> Error {
@@ -150,7 +140,7 @@ mod tests {
         }
         assert_eq!(
             path("net/ipv4/ip_forward", String::new).unwrap(),
-            "sys/net/ipv4/ip_forward"
+            "/proc/sys/net/ipv4/ip_forward"
         );
     }
 }
