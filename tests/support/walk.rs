@@ -194,7 +194,7 @@ pub(crate) fn machine_has(need: Need) -> bool {
                 _ => "",
             };
             let link = match kind.split(' ').next() {
-                Some("macvlan" | "macvtap" | "ipvlan" | "macsec") => "link lower",
+                Some("macvlan" | "macvtap" | "ipvlan") => "link lower",
                 _ => "",
             };
             let script = format!(
@@ -207,6 +207,11 @@ pub(crate) fn machine_has(need: Need) -> bool {
                 .expect("unshare (util-linux) runs")
                 .status
                 .success()
+        }
+        "macsec" => {
+            let script = "ip link add lower type veth peer name other && ip link add link lower probe type macsec && \
+                          ip macsec add probe tx sa 0 pn 1 on key 01 000102030405060708090a0b0c0d0e0f";
+            unshared(&["sh", "-c", script]) == Some(true)
         }
         "nftables" => Command::new("unshare")
             .args(["--net", "nft", "add", "table", "inet", "probe"])
