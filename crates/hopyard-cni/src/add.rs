@@ -252,7 +252,7 @@ impl Plan<'_> {
         };
         self.here.add_link(&NewLink {
             mtu: self.found.mtu,
-            // Of its own accord the kernel makes one for each CPU and then uses one, for which it waits twice until the packets under way
+            // By default the kernel makes one for each CPU and turns all but one off. For that it waits twice until the packets under way
             // have passed, with RTNL locked (`veth_init_queues`).
             queues: Some(1),
             ..NewLink::new(&self.device, kind)

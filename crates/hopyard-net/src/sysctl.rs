@@ -12,8 +12,6 @@ use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::netns::NetNs;
 
-const PROC: &str = "/proc";
-
 impl Handle {
     /// Reads a sysctl by its path below `/proc/sys`, `net/ipv4/ip_forward`; blanks at the end removed.
     ///
@@ -43,8 +41,9 @@ impl Handle {
     /// [`Error::Denied`] without `CAP_SYS_ADMIN`, where the namespace is not that of the calling thread.
     pub fn set_sysctls(&self, settings: &[(&str, &str)]) -> Result<Vec<Result<()>>> {
         self.where_sysctls_are(|| {
-            let proc = own_proc().or_else(|_| File::open(PROC).map(OwnedFd::from));
-            let set = |(key, value): &(&str, &str)| set_in(&proc, key, value);
+            // Where the kernel gives none, `/proc` does as well.
+            let procfs = own_proc().ok();
+            let set = |(key, value): &(&str, &str)| set_in(procfs.as_ref(), key, value);
             settings.iter().map(set).collect()
         })
     }
@@ -70,20 +69,25 @@ impl Handle {
 
 /// [`Handle::set_sysctl`] in the namespace of the calling thread.
 pub(crate) fn set_here(key: &str, value: &str) -> Result<()> {
-    set_in(&File::open(PROC).map(OwnedFd::from), key, value)
+    set_in(None, key, value)
 }
 
-fn set_in(proc: &io::Result<OwnedFd>, key: &str, value: &str) -> Result<()> {
+/// Sets a sysctl in this procfs, or in `/proc`.
+fn set_in(procfs: Option<&OwnedFd>, key: &str, value: &str) -> Result<()> {
     let what = || format!("set sysctl `{key}` to `{value}`");
     let path = path(key, what)?;
-    let write = || -> io::Result<()> {
-        let proc = proc.as_ref().map_err(io::Error::kind)?;
-        let access = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        let below = path.trim_start_matches(PROC).trim_start_matches('/');
-        let mut file = File::from(openat(proc, below, access, Mode::empty())?);
-        file.write_all(value.as_bytes())
+    let opened: io::Result<File> = match procfs {
+        Some(procfs) => {
+            let below = path.strip_prefix("/proc/").unwrap_or(&path);
+            let access = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+            let file = openat(procfs, below, access, Mode::empty());
+            file.map(File::from).map_err(io::Error::from)
+        }
+        None => File::options().write(true).open(&path),
     };
-    write().map_err(|error| explain(key, what(), error))
+    opened
+        .and_then(|mut file| file.write_all(value.as_bytes()))
+        .map_err(|error| explain(key, what(), error))
 }
 
 /// A procfs that nobody else uses, mounted nowhere, so that it goes with its descriptor. To find the `net/ipv4` of a namespace in `/proc/sys`,

@@ -127,8 +127,8 @@ impl Ready {
     }
 
     fn add(&self, name: &str, new: &NewPort<'_>) -> Result<()> {
-        // A list of all addresses takes a millisecond where a thousand guests are. Who has to wait spares the others the questions that
-        // follow from it.
+        // Whoever has to wait for the lock asks for devices meanwhile, and then holds it for a shorter time. Otherwise that is not worth it:
+        // the addresses are listed under the lock in any case, which takes a millisecond with a thousand guests.
         let mut host = match Lock::is_held() {
             true => self.switch.ask_for_host(&self.here)?,
             false => HostDevices::default(),

@@ -233,7 +233,7 @@ impl<'a> Groups<'a> {
         let is_mixed = (1..of_a + of_b).contains(&(a + b));
         is_mixed.then(|| {
             format!(
-                "emulated in {a} of {of_a} runs of A and in {b} of {of_b} of B, and no figure of one compares with others"
+                "emulated in {a} of {of_a} runs of A and in {b} of {of_b} of B: emulated figures compare with no others"
             )
         })
     }

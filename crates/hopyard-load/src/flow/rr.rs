@@ -46,7 +46,7 @@ pub(crate) fn client(
                 continue;
             }
             Taken::Closed => {
-                // A datagram is given up in time, or was not waited for long enough to be lost.
+                // A datagram may be lost: its time so far says nothing.
                 times.cut_off((!buffers.datagrams).then_some(began));
                 return context.closed();
             }

@@ -4,7 +4,7 @@ use crate::load::{DATAGRAM_PATIENCE, remote};
 use crate::model::LoadKind;
 use crate::{lab, meter, settings};
 
-/// Of requests that may be lost: a path that answers later than they wait loses none of them.
+/// How many requests were given up. Over a path that takes longer than they wait, none of them may be lost.
 fn given_up(timeouts: u64) -> String {
     match timeouts {
         0 => String::new(),

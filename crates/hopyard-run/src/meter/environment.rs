@@ -73,7 +73,7 @@ pub fn capture(meter: &CpuMeter) -> Environment {
         cpu_model: cpu_model(&cpuinfo).unwrap_or_else(|| "unknown".to_owned()),
         cpu_hz: cpu_hz(&cpuinfo),
         cpus: u32::try_from(meter.cpus().len()).unwrap_or(u32::MAX),
-        // Placements belong to a later stage.
+        // `run::prepare` fills it in: the meter knows no placements.
         split_cpus: None,
         numa_nodes: numa_nodes(),
         memory_bytes: memory_bytes(),

@@ -10,7 +10,8 @@ use crate::model::{ProfileWindow, Stack};
 pub const IDLE: &str = "idle";
 /// Frame of everything in user space.
 pub const USER: &str = "[user]";
-/// Functions of the kernel's idle loop (kernel/sched/idle.c), which every chain of an idle CPU passes. Work of an interrupt on it does too.
+/// Functions of the kernel's idle loop (kernel/sched/idle.c), which are in every chain of an idle CPU, also in those of an interrupt
+/// that it serves.
 const IDLE_LOOP: &[&str] = &["do_idle", "cpu_startup_entry"];
 /// Frame of an address without a name.
 pub const UNKNOWN: &str = "[unknown]";

@@ -41,7 +41,7 @@ pub(super) fn told_apart(names: &[String], most: usize) -> Vec<String> {
     apart.next().unwrap_or_else(|| numbered(names, most))
 }
 
-/// A name with this many characters at its begin and at its end.
+/// The first characters of a name and its last ones, so many of each.
 fn cut(name: &str, begin: usize, end: usize) -> String {
     let count = name.chars().count();
     if count <= begin + end + 1 {
