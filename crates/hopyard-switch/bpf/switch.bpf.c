@@ -168,8 +168,11 @@ int hopyard_port_in(struct __sk_buff *skb)
 			return drop(skb, slot, DROP_RATE_OUT);
 	}
 	if (is_group(macs.dst)) {
-		if (answer(skb, slot, port->vlan, macs.src, macs.proto))
-			return bpf_redirect(ifindex, 0);
+		if (answer(skb, slot, port->vlan, macs.src, macs.proto)) {
+			/* Not by the queue: a device that is just up may drop what comes there. */
+			to = station_of(macs.src, port->vlan);
+			return to && to->slot == slot ? hand_in(skb, to) : bpf_redirect(ifindex, 0);
+		}
 		if (!may_flood(slot, port->broadcasts))
 			return drop(skb, slot, DROP_BROADCAST);
 		return flood_from_port(skb, slot, port->vlan, port->flags);

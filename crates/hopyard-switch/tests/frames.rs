@@ -9,6 +9,8 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod world;
 
+use std::process::Command;
+
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 use world::{BROADCAST, EXPERIMENT, STRANGER, World, arp, frame};
 
@@ -206,6 +208,11 @@ fn a_port_whose_addresses_follow_may_use_none_before() {
 fn questions_are_answered_from_the_table() {
     let world = World::build("answer", 2, true, true, |n, port| {
         port.ips = vec![format!("192.0.2.1{n}").parse().unwrap()];
+    });
+    // The answer does not take the queue of the host's end, which drops all while the kernel has not seen that its carrier is up.
+    world.in_hub(|| {
+        let words = "qdisc add dev p0 root pfifo limit 0".split(' ');
+        assert!(Command::new("tc").args(words).status().unwrap().success());
     });
     let ears = world.ears_for(0x0806);
     let (asker, owner) = (world.mac("g0"), world.mac("g1"));
