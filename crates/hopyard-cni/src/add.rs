@@ -11,7 +11,7 @@ use crate::conf::Conf;
 use crate::container;
 use crate::del::{Leaving, detach, finish};
 use crate::error::{Error, Result, code};
-use crate::ipam::Ipam;
+use crate::ipam::{Ipam, Running};
 use crate::names;
 use crate::outcome::{Addresses, Interface, document};
 use crate::record::{Attachment, Entry, Record};
@@ -134,9 +134,12 @@ impl Plan<'_> {
     }
 
     fn make(&self, record: &mut Record) -> Result<Value> {
+        let mut asked = None;
         let (link, addresses) = match &self.ipam {
             Some(ipam) if ipam.kind.asks_on_the_wire() => self.connect_and_ask(record)?,
-            Some(ipam) if !ipam.kind.in_process => self.connect_while_asking(ipam, record)?,
+            Some(ipam) if !ipam.kind.in_process => {
+                self.connect_while_asking(ipam, asked.insert(ipam.start_add(record)?))?
+            }
             _ => self.connect_with(self.addresses(record)?)?,
         };
         container::configure(&self.inside, &self.call.ifname, &addresses)?;
@@ -147,6 +150,10 @@ impl Plan<'_> {
                 self.call.ifname
             );
             return Err(Error::new(code::CHANGED, msg));
+        }
+        // It has said the addresses, and may fail in spite of that.
+        if let Some(asked) = &mut asked {
+            asked.answer()?;
         }
         let in_process = self.ipam.as_ref().is_some_and(|ipam| ipam.kind.in_process);
         let reserved = in_process.then(|| addresses.all());
@@ -177,9 +184,12 @@ impl Plan<'_> {
 
     /// Makes device and port while the IPAM plugin runs, and gives the port its addresses then. What either of them made is taken
     /// away if the other one fails.
-    fn connect_while_asking(&self, ipam: &Ipam<'_>, record: &Record) -> Result<(Link, Addresses)> {
+    fn connect_while_asking(
+        &self,
+        ipam: &Ipam<'_>,
+        asked: &mut Running<'_>,
+    ) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let asked = ipam.start_add(record)?;
         let (given, link) = if self.found.glance.is_some() {
             let link = self.connect(&[], is_held);
             (asked.result(), link)

@@ -2,10 +2,9 @@
 //! process.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::SystemTime;
 
 use serde_json::Value;
@@ -108,7 +107,7 @@ impl Ipam<'_> {
     pub(crate) fn add(&self, record: &Record) -> Result<Value> {
         match self.in_process()? {
             Some(own) => own.add(),
-            None => self.start_add(record)?.result(),
+            None => Ok(self.run("ADD", Some(record))?.unwrap_or_default()),
         }
     }
 
@@ -174,21 +173,20 @@ impl Ipam<'_> {
             .env("CNI_PATH", self.path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        if let Some(record) = record {
-            hopyard_net::inherit(&mut program, record.share()?);
-        }
+        let lock = record.map(Record::share).transpose()?;
         let mut child = program
             .spawn()
             .map_err(|error| self.error(command, &error.to_string()))?;
-        let conf = self.conf.to_owned();
+        drop(lock);
         if let Some(mut stdin) = child.stdin.take() {
             // A plugin that does not read it says so itself.
-            thread::spawn(move || stdin.write_all(conf.as_bytes()));
+            let _ = stdin.write_all(self.conf.as_bytes());
         }
         Ok(Running {
             ipam: self,
             command,
             child,
+            said: Vec::new(),
         })
     }
 
@@ -198,31 +196,47 @@ impl Ipam<'_> {
     }
 }
 
-/// A plugin that runs.
+/// A plugin that runs. With this value it has ended.
 pub(crate) struct Running<'a> {
     ipam: &'a Ipam<'a>,
     command: &'static str,
     child: Child,
+    /// What it has said so far.
+    said: Vec<u8>,
 }
 
 impl Running<'_> {
-    /// What an ADD gives.
-    pub(crate) fn result(self) -> Result<Value> {
+    /// What an ADD gives, as soon as the plugin has said it. It may still fail ([`Self::answer`]).
+    pub(crate) fn result(&mut self) -> Result<Value> {
+        let mut part = [0; 4096];
+        while let Some(stdout) = &mut self.child.stdout {
+            let read = stdout.read(&mut part);
+            match read.map_err(|error| self.ipam.error(self.command, &error.to_string()))? {
+                0 => break,
+                length => self.said.extend_from_slice(&part[..length]),
+            }
+            // An error is a document as well.
+            if let Ok(result) = serde_json::from_slice::<Value>(&self.said)
+                && result["ips"].is_array()
+            {
+                return Ok(result);
+            }
+        }
         Ok(self.answer()?.unwrap_or_default())
     }
 
-    /// Waits for the plugin, and gives what it says if it succeeds.
-    fn answer(self) -> Result<Option<Value>> {
-        let Self {
-            ipam,
-            command,
-            child,
-        } = self;
-        let output = child
-            .wait_with_output()
+    /// Waits until the plugin has ended, and gives what it said if it succeeded.
+    pub(crate) fn answer(&mut self) -> Result<Option<Value>> {
+        let (ipam, command) = (self.ipam, self.command);
+        let ended = match &mut self.child.stdout {
+            Some(stdout) => stdout.read_to_end(&mut self.said).map(drop),
+            None => Ok(()),
+        };
+        let status = ended
+            .and_then(|()| self.child.wait())
             .map_err(|error| ipam.error(command, &error.to_string()))?;
-        let said = output.stdout.trim_ascii();
-        if output.status.success() {
+        let said = self.said.trim_ascii();
+        if status.success() {
             if said.is_empty() {
                 return Ok(None);
             }
@@ -248,14 +262,17 @@ impl Running<'_> {
                 },
                 None => ipam.error(
                     command,
-                    &format!(
-                        "ended with {}: {}",
-                        output.status,
-                        String::from_utf8_lossy(said)
-                    ),
+                    &format!("ended with {}: {}", status, String::from_utf8_lossy(said)),
                 ),
             },
         )
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // Whoever takes back what it gave does so after its end.
+        let _ = self.child.wait();
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use hopyard_net::owned;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
+use nix::unistd::dup;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, failed};
@@ -171,10 +172,10 @@ impl Record {
         }
     }
 
-    /// The lock, for a program that is to hold it as well.
+    /// The lock, for a program that is to hold it as well, which inherits it.
     pub(crate) fn share(&self) -> Result<OwnedFd> {
-        let shared = self.file.try_clone().map_err(failed("share", &self.path))?;
-        Ok(shared.into())
+        // Unlike what the standard library gives, it is not closed in the program.
+        dup(&*self.file).map_err(|errno| failed("share", &self.path)(errno.into()))
     }
 
     /// The addresses that this process has reserved, as far as is known.

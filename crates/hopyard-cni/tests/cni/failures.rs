@@ -189,6 +189,21 @@ fn an_add_that_fails_half_way_leaves_nothing() {
             host.call("ADD", &conf, &container).fails(103, &[]);
             host.is_clean();
         }
+        // It says addresses, which are used at once, and fails or says more after that.
+        for more in ["exit 7", "echo more"] {
+            let script = format!(
+                "#!/bin/sh\n/run/plugins/fake-ipam || exit 1\n[ $CNI_COMMAND != ADD ] || {{ sleep 0.1; {more}; }}\n"
+            );
+            std::fs::write("/run/plugins/late-ipam", script).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions("/run/plugins/late-ipam", mode).unwrap();
+            let mut conf = base();
+            conf["ipam"]["type"] = "late-ipam".into();
+            host.call("ADD", &conf, &container)
+                .fails(103, &["late-ipam", "ADD"]);
+            assert!(container.inside.link("eth0").is_err());
+            host.is_clean();
+        }
         let conf = with(&base(), json!({ "ipam": { "type": "absent-ipam" } }));
         host.call("ADD", &conf, &container)
             .fails(103, &["absent-ipam", "CNI_PATH"]);
