@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hopyard_net::{Handle, Link, LinkKind, LinkLocal, NewLink};
-use hopyard_switch::{Mac, NewPort};
+use hopyard_switch::{Mac, NewPort, Switch};
 use serde_json::Value;
 
 use crate::call::Call;
@@ -177,7 +177,7 @@ impl Plan<'_> {
     fn connect_with(&self, addresses: Addresses) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
         let ips = if is_held { addresses.all() } else { Vec::new() };
-        let link = self.connect(&ips, is_held)?;
+        let (link, _) = self.connect(&ips, is_held)?;
         self.welcome(is_held, &addresses)?;
         Ok((link, addresses))
     }
@@ -190,16 +190,16 @@ impl Plan<'_> {
         asked: &mut Running<'_>,
     ) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let (given, link) = if self.found.glance.is_some() {
-            let link = self.connect(&[], is_held);
-            (asked.result(), link)
+        let (given, connected) = if self.found.glance.is_some() {
+            let connected = self.connect(&[], is_held);
+            (asked.result(), connected)
         } else {
             // No switch is made for a container that gets no addresses.
             (Ok(asked.result()?), self.connect(&[], is_held))
         };
         let addresses = addresses_of(ipam, &given?)?;
-        let link = link?;
-        self.hold(is_held, &addresses)?;
+        let (link, switch) = connected?;
+        self.hold(switch, is_held, &addresses)?;
         Ok((link, addresses))
     }
 
@@ -211,29 +211,27 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn connect(&self, ips: &[IpAddr], is_held: bool) -> Result<Link> {
+    fn connect(&self, ips: &[IpAddr], is_held: bool) -> Result<(Link, Switch)> {
         let link = self.make_device()?;
         container::prepare(&self.inside, &self.call.ifname, is_held)?;
-        self.add_port(ips, is_held)?;
-        Ok(link)
+        Ok((link, self.add_port(ips, is_held)?))
     }
 
     /// Makes device and port, has the IPAM plugin ask through them, and gives the port its addresses. A port that is held to addresses
     /// may ask for one before it has any.
     fn connect_and_ask(&self, record: &Record) -> Result<(Link, Addresses)> {
         let is_held = self.is_held();
-        let link = self.connect(&[], is_held)?;
+        let (link, switch) = self.connect(&[], is_held)?;
         self.inside.set_up(&self.call.ifname)?;
         let addresses = self.addresses(record)?;
-        self.hold(is_held, &addresses)?;
+        self.hold(switch, is_held, &addresses)?;
         Ok((link, addresses))
     }
 
     /// Holds a port that has none yet to its addresses.
-    fn hold(&self, is_held: bool, addresses: &Addresses) -> Result<()> {
+    fn hold(&self, mut switch: Switch, is_held: bool, addresses: &Addresses) -> Result<()> {
         if is_held {
-            let ips = addresses.all();
-            switch::add_addresses(&self.conf.switch.name, &self.device, &ips)?;
+            switch.add_addresses(&self.device, &addresses.all())?;
         }
         self.welcome(is_held, addresses)
     }
@@ -275,7 +273,7 @@ impl Plan<'_> {
         Ok(self.here.link(&self.device)?)
     }
 
-    fn add_port(&self, ips: &[IpAddr], is_held: bool) -> Result<()> {
+    fn add_port(&self, ips: &[IpAddr], is_held: bool) -> Result<Switch> {
         let port = NewPort {
             device: &self.device,
             macs: vec![self.mac],
@@ -288,8 +286,9 @@ impl Plan<'_> {
             rate_out: self.conf.bandwidth.egress,
             ..NewPort::default()
         };
-        switch::add_port(self.conf, &port)?;
+        let switch = switch::add_port(self.conf, &port)?;
         // Not before: without its program the device would hand what the container sends to the host's own stack.
-        Ok(self.here.set_up(&self.device)?)
+        self.here.set_up(&self.device)?;
+        Ok(switch)
     }
 }

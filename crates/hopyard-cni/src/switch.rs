@@ -1,6 +1,5 @@
 //! The switch of a network: what can be said of it beforehand, and its ports.
 
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Error as NetError, Handle, Link};
@@ -135,7 +134,7 @@ pub(crate) fn glance(here: &Handle, conf: &mut Conf) -> Result<Option<Glance>> {
 
 /// Adds a port, making the switch first where that is the plugin's to do. Others may remove it meanwhile, after its last
 /// port: then it is made again.
-pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<()> {
+pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<Switch> {
     let end = Instant::now() + PATIENCE;
     loop {
         let added = match Switch::add_port_to(&conf.switch.name, port) {
@@ -149,11 +148,6 @@ pub(crate) fn add_port(conf: &Conf, port: &NewPort<'_>) -> Result<()> {
         };
         return added.map_err(|error| with_advice(error, conf));
     }
-}
-
-/// Gives a port the addresses that it is held to.
-pub(crate) fn add_addresses(switch: &str, device: &str, ips: &[IpAddr]) -> Result<()> {
-    Ok(Switch::add_addresses(switch, device, ips)?)
 }
 
 /// Makes the switch, or finds it where somebody else has made it first.

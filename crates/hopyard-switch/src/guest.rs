@@ -1,7 +1,5 @@
 //! For programs that attach one guest and end, as a CNI plugin does. They hold the lock only while they write the tables.
 
-use std::net::IpAddr;
-
 use crate::bpffs::{check_name, is_home_there};
 use crate::error::{Error, Result};
 use crate::glance::of_whole;
@@ -17,7 +15,7 @@ use crate::{classifier, running};
 
 impl Switch {
     /// Binds a device that is new, and the caller's own, to the switch of a name as a port, as [`Switch::open`] and
-    /// [`Switch::add_port`] do. Its program becomes a classifier of the device ([`NewPort::classifier`]).
+    /// [`Switch::add_port`] do, and gives the switch. Its program becomes a classifier of the device ([`NewPort::classifier`]).
     ///
     /// All that takes the kernel's RTNL lock is done before the lock of switches is taken, so that callers who add guests at the same
     /// time do not wait for each other's requests. A caller that is killed before it has the lock leaves the program attached: it
@@ -25,34 +23,26 @@ impl Switch {
     ///
     /// # Errors
     /// Those of both. Whether the device is in another switch is not checked.
-    pub fn add_port_to(name: &str, new: &NewPort<'_>) -> Result<()> {
+    pub fn add_port_to(name: &str, new: &NewPort<'_>) -> Result<Self> {
         let new = NewPort {
             classifier: true,
             ..new.clone()
         };
-        let Ok(ready) = Ready::make(name, &new) else {
+        let Ok(mut ready) = Ready::make(name, &new) else {
             // Somebody removed the switch meanwhile, or the device is none for it: under the lock it shows which.
             let lock = Self::locked(name)?;
             let (mut switch, lock) = lock.ok_or_else(|| no_switch(name))?;
-            return switch.add_under(&lock, std::slice::from_ref(&new));
+            switch.add_under(&lock, std::slice::from_ref(&new))?;
+            return Ok(switch);
         };
-        let added = ready.add(name, &new);
-        if added.is_err() {
-            // The first problem is the one to report.
-            let _ = ready.undo();
+        match ready.add(&new) {
+            Ok(()) => Ok(ready.switch),
+            Err(error) => {
+                // The first problem is the one to report.
+                let _ = ready.undo();
+                Err(error)
+            }
         }
-        added
-    }
-
-    /// Gives a port of the switch of a name IP addresses beside those that it has. A port that is not held to its addresses stays
-    /// so.
-    ///
-    /// # Errors
-    /// There is no such switch or port, or an address is taken. Nothing has changed then.
-    pub fn add_addresses(name: &str, device: &str, ips: &[IpAddr]) -> Result<()> {
-        let lock = Self::locked(name)?;
-        let (mut switch, lock) = lock.ok_or_else(|| no_switch(name))?;
-        switch.add_addresses_under(&lock, device, ips)
     }
 
     /// The switch of a name under the lock, as it is; `None`: there is none that is whole.
@@ -77,6 +67,15 @@ impl Switch {
         Self::unlocked(name)
     }
 
+    /// Takes the lock. Where somebody made the switch anew since it was opened, it is that one from then on.
+    fn renew(&mut self) -> Result<Lock> {
+        let lock = Lock::at_home()?.ok_or_else(|| no_switch(&self.name))?;
+        if !self.state.is_in(&self.directory) {
+            *self = Self::unlocked(&self.name)?.ok_or_else(|| no_switch(&self.name))?;
+        }
+        Ok(lock)
+    }
+
     fn unlocked(name: &str) -> Result<Option<Self>> {
         of_whole(name, |directory| {
             Ok(Self {
@@ -91,7 +90,6 @@ impl Switch {
 
 /// A device with the program attached that is not in the switch's tables yet: the program drops all that it sends.
 struct Ready {
-    /// As it was seen without the lock.
     switch: Switch,
     here: Here,
     found: Found,
@@ -126,16 +124,17 @@ impl Ready {
         })
     }
 
-    fn add(&self, name: &str, new: &NewPort<'_>) -> Result<()> {
+    fn add(&mut self, new: &NewPort<'_>) -> Result<()> {
         // Whoever has to wait for the lock asks for devices meanwhile, and then holds it for a shorter time. Otherwise that is not worth it:
         // the addresses are listed under the lock in any case, which takes a millisecond with a thousand guests.
         let mut host = match Lock::is_held() {
             true => self.switch.ask_for_host(&self.here)?,
             false => HostDevices::default(),
         };
-        let (mut switch, _lock) = Switch::locked(name)?.ok_or_else(|| no_switch(name))?;
+        let switch = &mut self.switch;
+        let _lock = switch.renew()?;
         let taken = switch.repair()?;
-        let what = format!("add port `{}` to switch `{name}`", new.device);
+        let what = format!("add port `{}` to switch `{}`", new.device, switch.name);
         let home = switch.state.config()?.netns;
         if self.here.inode != home {
             return Err(Error::OtherNamespace {

@@ -243,13 +243,13 @@ impl Switch {
             .map_err(Error::bpf(format!("write the address {ip}")))
     }
 
-    /// Gives a port addresses that it has not yet. Interrupted, it may have some of them; they go with it.
-    pub(crate) fn add_addresses_under(
-        &mut self,
-        _lock: &Lock,
-        device: &str,
-        ips: &[IpAddr],
-    ) -> Result<()> {
+    /// Gives a port IP addresses beside those that it has. A port that is not held to its addresses stays so. Interrupted, it may have
+    /// some of them; they go with it.
+    ///
+    /// # Errors
+    /// There is no such port, or an address is taken. Nothing has changed then.
+    pub fn add_addresses(&mut self, device: &str, ips: &[IpAddr]) -> Result<()> {
+        let _lock = self.lock()?;
         let what = format!("give port `{device}` of switch `{}` addresses", self.name);
         let here = self.here(&what)?;
         let slot = self.slot_of_port(&what, &here, device)?;

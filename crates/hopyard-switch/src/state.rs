@@ -41,6 +41,8 @@ pub(crate) const MAPS: [&str; 17] = [
 
 /// The pinned maps of one switch.
 pub(crate) struct State {
+    /// The number of the map that `config` is.
+    id: u32,
     config: Array<MapData, Config>,
     ports: Array<MapData, PortRecord>,
     slots_low: Array<MapData, u32>,
@@ -108,9 +110,17 @@ fn read_config(map: &Array<MapData, Config>) -> Result<Config> {
         .map_err(Error::bpf("read the switch's settings"))
 }
 
+/// The number of the map in a file.
+fn id(path: &Path) -> Result<u32> {
+    let info = MapData::from_pin(path).and_then(|map| map.info());
+    let info = info.map_err(Error::bpf(format!("open the map {}", path.display())))?;
+    Ok(info.id())
+}
+
 impl State {
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         Ok(Self {
+            id: id(&directory.join(CONFIG))?,
             config: pinned(directory, CONFIG)?,
             ports: pinned(directory, "ports")?,
             slots_low: pinned(directory, "slots_low")?,
@@ -126,6 +136,11 @@ impl State {
             hosts: pinned(directory, "hosts")?,
             uplink_name: pinned(directory, "uplink_name")?,
         })
+    }
+
+    /// Are these the maps in the directory? Those of a switch stay as long as it is there.
+    pub(crate) fn is_in(&self, directory: &Path) -> bool {
+        id(&directory.join(CONFIG)).is_ok_and(|id| id == self.id)
     }
 
     pub(crate) fn config(&self) -> Result<Config> {

@@ -52,10 +52,16 @@ impl Switch {
         &self.name
     }
 
-    /// The lock, while the switch still stands: somebody else may have deleted it since it was found.
+    /// The lock, while the switch still stands: somebody else may have deleted it since it was found, and made one of that name.
     pub(crate) fn lock(&self) -> Result<Lock> {
         let lock = Lock::at_home()?.filter(|_| is_directory(&self.directory));
-        lock.ok_or_else(|| no_switch(&self.name))
+        let lock = lock.ok_or_else(|| no_switch(&self.name))?;
+        if self.state.is_in(&self.directory) {
+            return Ok(lock);
+        }
+        let what = format!("use switch `{}`", self.name);
+        let why = "it was deleted and made anew since it was opened: open it again";
+        Err(Error::invalid(what, why))
     }
 
     /// Is one of its programs a classifier?

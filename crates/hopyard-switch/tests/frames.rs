@@ -178,7 +178,11 @@ fn a_port_whose_addresses_follow_may_use_none_before() {
     };
     let give = |ips: [&str; 2]| {
         let ips = ips.map(|ip| ip.parse().unwrap());
-        world.in_hub(|| Switch::add_addresses(world.name(), "p0", &ips))
+        world.in_hub(|| {
+            Switch::open(world.name())
+                .unwrap()
+                .add_addresses("p0", &ips)
+        })
     };
     assert_eq!(dropped_after(10), [("arp", 1)]);
 
@@ -199,7 +203,7 @@ fn a_port_whose_addresses_follow_may_use_none_before() {
         assert_eq!(has(&switch, "p0"), 2);
         switch.remove_port("p0").unwrap();
         let ips = ["192.0.2.10", "2001:db8::10"].map(|ip| ip.parse().unwrap());
-        Switch::add_addresses(world.name(), "p1", &ips).unwrap();
+        switch.add_addresses("p1", &ips).unwrap();
         assert_eq!(has(&switch, "p1"), 3);
     });
 }

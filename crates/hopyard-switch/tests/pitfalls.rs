@@ -286,8 +286,15 @@ fn another_versions_switch_is_left_alone_but_can_be_deleted() {
         assert!(!directory(&name).exists());
         let error = Switch::remove(&name).unwrap_err().to_string();
         assert!(error.starts_with("there is no switch"), "{error}");
-        // A value that outlived its switch changes nothing.
+        // A value that outlived its switch changes nothing, not even in one that was made in its place.
         assert!(ours.upgrade().is_err());
+        let other = Switch::create(&new).unwrap();
+        let error = ours.set_answers(true).unwrap_err();
+        assert!(error.is_usage(), "{error:?}");
+        assert!(error.to_string().contains("made anew"), "{error}");
+        assert!(ours.delete().is_err());
+        assert!(directory(&name).exists());
+        other.delete().unwrap();
     }
 }
 

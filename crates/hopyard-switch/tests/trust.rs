@@ -73,7 +73,7 @@ fn add_port() -> Result<(), Error> {
         device: "lo",
         ..NewPort::default()
     };
-    Switch::add_port_to("x", &port)
+    Switch::add_port_to("x", &port).map(drop)
 }
 
 /// Everything that a user of the crate may do first, with what it says.
