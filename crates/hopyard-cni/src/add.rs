@@ -135,7 +135,7 @@ impl Plan<'_> {
 
     fn make(&self, record: &mut Record) -> Result<Value> {
         let mut asked = None;
-        let (link, addresses) = match &self.ipam {
+        let addresses = match &self.ipam {
             Some(ipam) if ipam.kind.asks_on_the_wire() => self.connect_and_ask(record)?,
             Some(ipam) if !ipam.kind.in_process => {
                 self.connect_while_asking(ipam, asked.insert(ipam.start_add(record)?))?
@@ -143,6 +143,7 @@ impl Plan<'_> {
             _ => self.connect_with(self.addresses(record)?)?,
         };
         container::configure(&self.inside, &self.call.ifname, &addresses)?;
+        let link = self.ready_link()?;
         let inside = self.inside.link(&self.call.ifname)?;
         if inside.mac != Some(self.mac.0) {
             let msg = format!(
@@ -174,21 +175,17 @@ impl Plan<'_> {
     }
 
     /// Makes device and port with addresses that are known before.
-    fn connect_with(&self, addresses: Addresses) -> Result<(Link, Addresses)> {
+    fn connect_with(&self, addresses: Addresses) -> Result<Addresses> {
         let is_held = self.is_held();
         let ips = if is_held { addresses.all() } else { Vec::new() };
-        let (link, _) = self.connect(&ips, is_held)?;
+        self.connect(&ips, is_held)?;
         self.welcome(is_held, &addresses)?;
-        Ok((link, addresses))
+        Ok(addresses)
     }
 
     /// Makes device and port while the IPAM plugin runs, and gives the port its addresses then. What either of them made is taken
     /// away if the other one fails.
-    fn connect_while_asking(
-        &self,
-        ipam: &Ipam<'_>,
-        asked: &mut Running<'_>,
-    ) -> Result<(Link, Addresses)> {
+    fn connect_while_asking(&self, ipam: &Ipam<'_>, asked: &mut Running<'_>) -> Result<Addresses> {
         let is_held = self.is_held();
         let (given, connected) = if self.found.glance.is_some() {
             let connected = self.connect(&[], is_held);
@@ -198,9 +195,8 @@ impl Plan<'_> {
             (Ok(asked.result()?), self.connect(&[], is_held))
         };
         let addresses = addresses_of(ipam, &given?)?;
-        let (link, switch) = connected?;
-        self.hold(switch, is_held, &addresses)?;
-        Ok((link, addresses))
+        self.hold(connected?, is_held, &addresses)?;
+        Ok(addresses)
     }
 
     /// Turns IPv6 on for these addresses.
@@ -211,21 +207,22 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn connect(&self, ips: &[IpAddr], is_held: bool) -> Result<(Link, Switch)> {
-        let link = self.make_device()?;
+    fn connect(&self, ips: &[IpAddr], is_held: bool) -> Result<Switch> {
+        self.make_device()?;
         container::prepare(&self.inside, &self.call.ifname, is_held)?;
-        Ok((link, self.add_port(ips, is_held)?))
+        self.add_port(ips, is_held)
     }
 
     /// Makes device and port, has the IPAM plugin ask through them, and gives the port its addresses. A port that is held to addresses
     /// may ask for one before it has any.
-    fn connect_and_ask(&self, record: &Record) -> Result<(Link, Addresses)> {
+    fn connect_and_ask(&self, record: &Record) -> Result<Addresses> {
         let is_held = self.is_held();
-        let (link, switch) = self.connect(&[], is_held)?;
+        let switch = self.connect(&[], is_held)?;
         self.inside.set_up(&self.call.ifname)?;
+        self.ready_link()?;
         let addresses = self.addresses(record)?;
         self.hold(switch, is_held, &addresses)?;
-        Ok((link, addresses))
+        Ok(addresses)
     }
 
     /// Holds a port that has none yet to its addresses.
@@ -252,7 +249,7 @@ impl Plan<'_> {
         (self.conf.ipam.is_some() || self.given.is_some()) && !self.conf.may_spoof
     }
 
-    fn make_device(&self) -> Result<Link> {
+    fn make_device(&self) -> Result<()> {
         let kind = LinkKind::Veth {
             peer: self.call.ifname.clone(),
             peer_ns: Some(self.inside.ns()),
@@ -269,7 +266,12 @@ impl Plan<'_> {
         // when the clsact was made have passed (`mini_qdisc_pair_swap`): the earlier it is made, the fewer are left.
         self.here.add_clsact(&self.device)?;
         // The host's end has no part in IPv6: nothing that it says is for the container.
-        self.here.set_link_local(&self.device, LinkLocal::None)?;
+        Ok(self.here.set_link_local(&self.device, LinkLocal::None)?)
+    }
+
+    /// The host's end, which sends from now on. Its carrier comes with that of the container's end, and it drops all that it is given
+    /// until the kernel has dealt with that: at its leisure, or before it tells somebody of the device (`rtnl_getlink`, Linux 6.8).
+    fn ready_link(&self) -> Result<Link> {
         Ok(self.here.link(&self.device)?)
     }
 
