@@ -9,6 +9,9 @@ use crate::quantities::Quantity;
 use crate::stats::{self, Estimate, Samples};
 use crate::verdicts::paired;
 
+/// Why a run has no figures of a cell whose traffic took another way: they are another path's.
+const NOT_PROVED: &str = "its traffic did not take the path";
+
 /// A run with its report.
 pub(super) struct Assessed<'a> {
     pub(super) header: &'a Header,
@@ -73,6 +76,9 @@ impl<'a> Assessed<'a> {
             let cause = cause.unwrap_or_else(|| "too few samples".to_owned());
             return Err(Absent::Lost(cause));
         }
+        if !report.way.proved {
+            return Err(Absent::Lost(NOT_PROVED.to_owned()));
+        }
         Ok(at)
     }
 
@@ -80,10 +86,7 @@ impl<'a> Assessed<'a> {
     /// another way than its path.
     fn doubts(&self, cell: &Cell) -> bool {
         match self.place(cell) {
-            Ok(at) => {
-                let cell = &self.report.cells[at];
-                cell.status != CellStatus::Ok || !cell.way.proved
-            }
+            Ok(at) => self.report.cells[at].status != CellStatus::Ok,
             Err(why) => why.was_asked_for(),
         }
     }
@@ -255,7 +258,20 @@ impl Found<'_> {
             cells.any(|cell| run.doubts(cell))
         };
         let of_side = |side: &Group<'_>| side.iter().filter(doubts).count();
-        let [a, b] = self.groups.sides.each_ref().map(of_side);
+        self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
+    }
+
+    /// Whether a larger share of B's runs than of A's measured the cell but not this: of a percentile, the runs with enough observations
+    /// are the faster ones.
+    pub(super) fn is_thinned(&self, quantity: &Quantity) -> bool {
+        let lacks = |run: &&Assessed<'_>| {
+            run.place(self.cell).is_ok() && self.figure(run, quantity).is_none()
+        };
+        let of_side = |side: &Group<'_>| side.iter().filter(lacks).count();
+        self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
+    }
+
+    fn is_more_in_b(&self, [a, b]: [usize; 2]) -> bool {
         let [all_a, all_b] = self.groups.sides.each_ref().map(Vec::len);
         b * all_a > a * all_b
     }
@@ -270,12 +286,16 @@ impl Found<'_> {
         self.base.as_ref().map(|(name, _)| name.clone())
     }
 
-    /// The figure of a quantity in each run.
-    pub(super) fn figures(&self, quantity: &Quantity) -> Figures {
-        let of_run = |run: &Assessed<'_>| match &self.base {
+    fn figure(&self, run: &Assessed<'_>, quantity: &Quantity) -> Option<Estimate> {
+        match &self.base {
             Some((_, base)) => run.relative(self.cell, base, quantity),
             None => run.plain(self.cell, quantity),
-        };
+        }
+    }
+
+    /// The figure of a quantity in each run.
+    pub(super) fn figures(&self, quantity: &Quantity) -> Figures {
+        let of_run = |run: &Assessed<'_>| self.figure(run, quantity);
         let of_group = |group: &Group<'_>| group.iter().filter_map(of_run).collect::<Vec<_>>();
         let repeats = self.groups.repeats.iter().map(of_group);
         Figures {

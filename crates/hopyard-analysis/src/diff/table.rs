@@ -21,7 +21,7 @@ pub(super) struct Table {
     pub(super) lost: usize,
     /// How many of them A has figures of, and a ratio that somebody asked for.
     pub(super) unseen: usize,
-    /// Cells that are compared, and whose figures of B are not what A's are.
+    /// Cells that are compared, and quantities of one, whose figures of B are not what A's are.
     pub(super) doubtful: Vec<String>,
 }
 
@@ -88,10 +88,11 @@ impl Table {
         for cell in all_cells(&groups.sides) {
             match groups.find(cell, relative) {
                 Ok(found) => {
-                    if found.is_doubtful() {
+                    let is_doubtful = found.is_doubtful();
+                    if is_doubtful {
                         table.doubtful.push(cell.to_string());
                     }
-                    table.compare(&found, confidence);
+                    table.compare(&found, is_doubtful, confidence);
                 }
                 Err(gap) => table.leave_out(cell, gap),
             }
@@ -99,12 +100,18 @@ impl Table {
         table
     }
 
-    fn compare(&mut self, found: &Found<'_>, confidence: f64) {
+    fn compare(&mut self, found: &Found<'_>, is_doubtful: bool, confidence: f64) {
         let before = self.entries.len();
         for quantity in quantities(found.cell.load) {
             let figures = found.figures(quantity);
             match Entry::of(self.cells.len(), quantity, &figures, confidence) {
-                Some(entry) => self.entries.push(entry),
+                Some(entry) => {
+                    self.entries.push(entry);
+                    if !is_doubtful && found.is_thinned(quantity) {
+                        let of = format!("{} ({})", found.cell, quantity.name);
+                        self.doubtful.push(of);
+                    }
+                }
                 None if found.has(quantity) => {
                     let why = "in runs of one side only, or not above 0";
                     let cause = format!("{}: {why}", quantity.name);

@@ -74,7 +74,7 @@ fn about_the_gate(gate: &Gate, table: &Table) -> Vec<Told> {
             Code::GateMissing,
             format!(
                 "The gate does not trust B's figures of {}: a larger share of its runs than of A's has failed samples, cannot build it, \
-                 or has traffic that did not take the path (see B's own report).",
+                 has no such figure, or has traffic that did not take the path (see B's own report).",
                 table.doubtful.join(", ")
             ),
         ));

@@ -151,3 +151,58 @@ fn a_gate_does_not_compare_emulated_runs_with_others() {
     .gate;
     assert!(gate.unwrap().failed, "both are emulated");
 }
+
+/// B knows its CPU cost in two runs of five: those need not be like the others.
+#[test]
+fn a_gate_does_not_trust_a_figure_that_most_of_the_runs_lack() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let without_cpu = |run: &mut Run| {
+        let own = run.samples.iter_mut().filter(|sample| sample.cell == 1);
+        for sample in own {
+            if let Outcome::Measured(m) = &mut sample.outcome {
+                m.cpu.is_partial = true;
+            }
+        }
+    };
+    let thin = |runs: &[Run]| changed(runs, 3, without_cpu);
+    let report = between(&a, &thin(&b), &GATE);
+    let gate = report.gate.as_ref().unwrap();
+    assert!(gate.undecided && gate.blind >= 1, "{gate:?}");
+    let is_doubted = |report: &DiffReport| {
+        let words = "does not trust B's figures of bridge/local/tcp_stream (cpu_ns_per_byte)";
+        let mut warnings = report.warnings.iter();
+        warnings.any(|w| w.message.contains(words))
+    };
+    assert!(is_doubted(&report), "{:?}", report.warnings);
+    // Where A lacks as many or more, B has lost nothing.
+    for b in [&thin(&b), &b] {
+        let report = between(&thin(&a), b, &GATE);
+        assert!(!is_doubted(&report), "{:?}", report.warnings);
+    }
+}
+
+/// Figures of traffic that took another way in all runs are no figures of the path.
+#[test]
+fn what_took_another_way_on_both_sides_is_not_compared() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let astray = |runs: &[Run]| {
+        changed(runs, runs.len(), |run| {
+            let own = run.samples.iter_mut().filter(|sample| sample.cell == 1);
+            for sample in own {
+                if let Outcome::Measured(m) = &mut sample.outcome {
+                    m.way.proved = false;
+                }
+            }
+        })
+    };
+    let report = between(&astray(&a), &astray(&b), &GATE);
+    assert_eq!(report.cells.len(), 1, "{:?}", report.cells);
+    let causes: Vec<_> = report.left_out.iter().map(|l| l.cause.as_str()).collect();
+    assert_eq!(
+        causes,
+        ["A: its traffic did not take the path; B: its traffic did not take the path"]
+    );
+    // B alone has lost it.
+    let gate = between(&a, &astray(&b), &GATE).gate.unwrap();
+    assert!(gate.undecided && gate.blind == 1, "{gate:?}");
+}
