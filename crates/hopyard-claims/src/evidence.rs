@@ -8,7 +8,9 @@ use super::profiles::{profile_share, softirq_by_profile};
 use super::what::What;
 use crate::assess::last_attempts;
 use crate::model::stored::by_reason;
-use crate::model::{Cell, DatapathKind, Measurement, OPEN_VSWITCH, Sample, WarningCode};
+use crate::model::{
+    Cell, DatapathKind, Environment, Measurement, OPEN_VSWITCH, Sample, WarningCode,
+};
 use crate::store::Run;
 
 /// Values by block.
@@ -27,6 +29,8 @@ pub struct Evidence {
     pub first_further: BTreeMap<String, u32>,
     /// Why a plan could not be run.
     pub not_run: BTreeMap<String, String>,
+    /// The machine of what was done and measured beside the plans, if it is known.
+    pub machine: Option<Environment>,
     /// What was done in throw-away labs.
     pub done: BTreeMap<String, Done>,
     /// What was measured beside the plans.
@@ -70,6 +74,7 @@ impl Evidence {
         }
         self.asked.extend(found.asked);
         keep_first(&mut self.not_run, found.not_run);
+        self.machine = self.machine.take().or(found.machine);
         keep_first(&mut self.done, found.done);
         keep_first(&mut self.benched, found.benched);
         self.beside = self.beside.take().or(found.beside);

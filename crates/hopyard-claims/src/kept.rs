@@ -7,6 +7,7 @@
 //! guest/PLAN/   one for each that was run in a guest beside
 //! ```
 
+mod error;
 mod found;
 
 use std::collections::BTreeMap;
@@ -21,11 +22,13 @@ use super::bench::{self, Benched, Done};
 use super::guest::{self, Beside, Guest};
 use super::{Demand, Evidence};
 use crate::bounded;
+use crate::model::Environment;
 use crate::run::{self, Observer};
 use crate::signals;
 use crate::store;
+pub use error::Error;
 pub use found::evidence_from;
-use found::{add_further, of_one_machine, runs};
+use found::{add_further, of_one_machine, of_run, runs};
 
 /// Version of the file.
 const SCHEMA: &str = "hopyard/claims-store/1";
@@ -62,6 +65,9 @@ pub struct Asked {
     /// Why a plan could not be run.
     #[serde(default)]
     pub not_run: BTreeMap<String, String>,
+    /// The machine that deeds and benches are of; `None`: none was asked for, or they are a guest's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Environment>,
     /// Deeds by name.
     #[serde(default)]
     pub done: BTreeMap<String, Done>,
@@ -85,71 +91,11 @@ impl Asked {
             is_settled: false,
             guest: None,
             not_run: BTreeMap::new(),
+            machine: None,
             done: BTreeMap::new(),
             benched: BTreeMap::new(),
         }
     }
-}
-
-/// What can go wrong with a directory of claims.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It cannot be written.
-    #[error("cannot write {}; choose another directory with --out", .file.display())]
-    Write {
-        file: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// It holds claims already.
-    #[error("{} holds claims already: choose another --out, or `--resume` it", .0.display())]
-    Taken(PathBuf),
-    /// It cannot be read.
-    #[error("cannot read {}", .file.display())]
-    Read {
-        file: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// It holds neither claims nor a run.
-    #[error("{} holds neither claims nor a run: name what `hopyard claims` or `hopyard run` wrote", .0.display())]
-    Nothing(PathBuf),
-    /// It is damaged.
-    #[error("{} is damaged", .file.display())]
-    Damaged {
-        file: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
-    /// Another version wrote it.
-    #[error("{} is of schema `{found}`, this hopyard reads `{SCHEMA}`: use the version that wrote it", .file.display())]
-    Schema {
-        file: PathBuf,
-        /// Its schema.
-        found: String,
-    },
-    /// Runs of two machines.
-    #[error(
-        "runs {a} and {b} were made on two machines ({what} `{of_a}` and `{of_b}`): judge those of each by themselves"
-    )]
-    Machines {
-        /// A run.
-        a: String,
-        /// Another.
-        b: String,
-        /// What tells the machines apart.
-        what: &'static str,
-        /// What it is of the one.
-        of_a: String,
-        /// And of the other.
-        of_b: String,
-    },
-    /// A run.
-    #[error(transparent)]
-    Store(#[from] store::Error),
-    /// A run that cannot be made or gone on with.
-    #[error(transparent)]
-    Run(#[from] run::Error),
 }
 
 /// A directory of claims.
@@ -286,7 +232,7 @@ impl Place {
     /// A run cannot be read, or they are of several machines.
     pub fn evidence(&self) -> Result<Evidence, Error> {
         let mut runs = runs(&self.directory)?;
-        of_one_machine(&runs)?;
+        of_one_machine(runs.iter().map(of_run))?;
         let first_further = add_further(&mut runs, &self.directory.join(FURTHER))?;
         let plans = runs.iter().map(|run| run.header.plan.clone());
         let asked = (!self.asked.questions).then(|| self.asked.names.clone());
@@ -297,6 +243,7 @@ impl Place {
             runs,
             first_further,
             not_run: self.asked.not_run.clone(),
+            machine: self.asked.machine.clone(),
             done: self.asked.done.clone(),
             benched: self.asked.benched.clone(),
             beside: self.beside()?,
@@ -321,8 +268,9 @@ impl Place {
     /// the one under way does not count.
     ///
     /// # Errors
-    /// The directory cannot be written.
+    /// The directory cannot be written; it has deeds or benches of another machine or kernel.
     pub fn try_out(&mut self, demand: &Demand, observer: &mut dyn Observer) -> Result<bool, Error> {
+        self.stay_on_this_machine()?;
         for name in &demand.deeds {
             if !self.find_out(name, "trying", observer, |a| &mut a.done, bench::carry_out)? {
                 return Ok(false);
@@ -340,6 +288,18 @@ impl Place {
             }
         }
         Ok(!signals::interrupted())
+    }
+
+    /// Checks that this is the machine of the deeds and benches that there are, or notes that it is.
+    fn stay_on_this_machine(&mut self) -> Result<(), Error> {
+        if let Some(machine) = &self.asked.machine {
+            return Ok(run::check_machine(&self.directory, machine)?);
+        }
+        // An older version did not say where it did these.
+        self.asked.done.clear();
+        self.asked.benched.clear();
+        self.asked.machine = Some(run::this_machine()?);
+        Ok(())
     }
 
     /// Finds out one thing that is not known yet, and keeps it. False where somebody interrupted.

@@ -6,20 +6,33 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Place};
 use crate::Evidence;
+use crate::model::Environment;
 use crate::store::{self, Run};
 
+/// What something is called, and the machine that it was made on.
+type Made<'a> = (String, &'a Environment);
+
+pub(super) fn of_run(run: &Run) -> Made<'_> {
+    (format!("run {}", run.header.id), &run.header.environment)
+}
+
+fn of_all(evidence: &Evidence) -> impl Iterator<Item = Made<'_>> {
+    let machine = evidence.machine.as_ref();
+    let deeds = machine.map(|machine| ("deeds and benches".to_owned(), machine));
+    evidence.runs.iter().map(of_run).chain(deeds)
+}
+
 /// Verdicts are about one machine and kernel.
-pub(super) fn of_one_machine<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Result<(), Error> {
-    let mut others = runs.into_iter();
-    let Some(first) = others.next() else {
+pub(super) fn of_one_machine<'a>(made: impl IntoIterator<Item = Made<'a>>) -> Result<(), Error> {
+    let mut others = made.into_iter();
+    let Some((first, machine)) = others.next() else {
         return Ok(());
     };
-    let machine = &first.header.environment;
-    for other in others {
-        if let Some((what, of_a, of_b)) = machine.differs_from(&other.header.environment) {
+    for (other, of_other) in others {
+        if let Some((what, of_a, of_b)) = machine.differs_from(of_other) {
             return Err(Error::Machines {
-                a: first.header.id.clone(),
-                b: other.header.id.clone(),
+                a: first,
+                b: other,
                 what,
                 of_a,
                 of_b,
@@ -68,7 +81,7 @@ pub(super) fn add_further(
             .iter_mut()
             .find(|run| run.header.plan == later.header.plan)
         {
-            of_one_machine([&*run, &later])?;
+            of_one_machine([of_run(run), of_run(&later)])?;
             let block = append(run, later);
             first.entry(run.header.plan.clone()).or_insert(block);
         }
@@ -131,7 +144,7 @@ pub fn evidence_from(directories: &[PathBuf]) -> Result<Evidence, Error> {
             }
             Err(error) => return Err(error),
         };
-        of_one_machine(evidence.runs.iter().chain(&found.runs))?;
+        of_one_machine(of_all(&evidence).chain(of_all(&found)))?;
         evidence.add(found);
     }
     Ok(evidence)

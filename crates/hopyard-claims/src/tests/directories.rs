@@ -5,6 +5,10 @@ use std::time::Duration;
 use super::*;
 use crate::kept::{Asked, Place, evidence_from};
 
+struct Quiet;
+
+impl crate::run::Observer for Quiet {}
+
 #[test]
 fn of_two_runs_of_a_plan_the_first_counts() {
     let run = |id: &str, plan: &str| {
@@ -52,6 +56,23 @@ fn a_directory_is_opened_as_it_was_kept() {
     let evidence = evidence_from(std::slice::from_ref(&at)).unwrap();
     assert_eq!(evidence.done["deed"], Err("no".to_owned()));
     assert_eq!(evidence.asked, [["NM4".to_owned()]]);
+    // Deeds of this machine and of another one do not answer together.
+    place.asked.machine = Some(run::this_machine().unwrap());
+    place.keep().unwrap();
+    let elsewhere = home.path().join("elsewhere");
+    let mut asked = Asked::new(&["NM6".to_owned()], true);
+    asked.machine = place.asked.machine.clone();
+    if let Some(machine) = &mut asked.machine {
+        machine.kernel_release = "2.6.18".to_owned();
+    }
+    let mut other = Place::create(&elsewhere, asked).unwrap();
+    let error = evidence_from(&[at.clone(), elsewhere]).unwrap_err();
+    assert!(
+        error.to_string().contains("on two machines (kernel `"),
+        "{error}"
+    );
+    let refused = other.try_out(&Demand::default(), &mut Quiet).unwrap_err();
+    assert!(chain(&refused).contains("2.6.18"), "{refused:?}");
     // Of a version before seeds and limits were kept, and of one to come.
     let file = at.join("claims.json");
     let old = r#"{ "schema": "hopyard/claims-store/1", "names": [], "quick": false }"#;

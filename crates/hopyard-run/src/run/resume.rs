@@ -77,9 +77,16 @@ pub fn resume(
 /// # Errors
 /// It is not.
 pub fn check_machine(directory: &Path, then: &Environment) -> Result<(), Error> {
+    same_machine(then, &this_machine()?).map_err(refused(directory))
+}
+
+/// This machine and its kernel.
+///
+/// # Errors
+/// Its CPUs cannot be read.
+pub fn this_machine() -> Result<Environment, Error> {
     let meter = meter::CpuMeter::new().map_err(measure::Error::from)?;
-    let here = meter::environment::capture(&meter);
-    same_machine(then, &here).map_err(refused(directory))
+    Ok(meter::environment::capture(&meter))
 }
 
 fn refused(directory: &Path) -> impl Fn(String) -> Error {
