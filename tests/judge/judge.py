@@ -168,16 +168,16 @@ def judge_check(check, gathered, figures, evidence):
     lacks = gathered.lacks or None in all_points
     verdict, grade = decided(check, gathered, shown), check.get("grade")
     if grade and shown:
-        of_grade = [one[1] for one in placed(check, grade, gathered, figures) if one]
-        grade = together(of_grade, is_most(check), gathered.figures)
+        grade = decided(check, gathered, [one for one in placed(check, grade, gathered, figures) if one])
     if check["judge"] == "does":
         seen = evidence[1].get(check["does"], {}).get("Ok")
         verdict = "untestable" if seen is None else "holds" if seen["passed"] else "fails"
     if verdict == "fails" and "weaker" in check:
         verdict = "untestable"
     points = [{"lies": lies} | own._asdict() for own, lies in shown]
-    grade = grade if shown and grade else None
-    return {"verdict": verdict, "points": points, "grade": grade, "lacks": lacks or verdict == "untestable"}
+    lacks = lacks or verdict == "untestable"
+    grade = ("untestable" if grade == "holds" and lacks else grade) if shown and grade else None
+    return {"verdict": verdict, "points": points, "grade": grade, "lacks": lacks}
 
 
 def judge_claim(claim, report, evidence):

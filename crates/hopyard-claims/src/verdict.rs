@@ -9,7 +9,7 @@ use super::answer;
 use super::bounds::Bounds;
 use super::evidence::Evidence;
 use super::figure::{Figure, Gathered};
-use super::place::{Confidences, combine, decide, of_check};
+use super::place::{Confidences, decide, of_check};
 use super::position::position;
 use super::rule::{Check, Grade, Judge};
 use super::sentence::sentence;
@@ -127,14 +127,8 @@ fn of_points<'a>(
     let places: Vec<BoundPosition> = points.iter().map(|point| point.lies).collect();
     let beside = (gathered.refuted, gathered.unshown);
     let of_all = gathered.figures.max(places.len());
+    let (of_grade, _) = decide(check.over, &grades, of_all, beside.clone());
     let (mut verdict, mut seen) = decide(check.over, &places, of_all, beside);
-    let grade = check.grade.as_ref().filter(|_| !points.is_empty());
-    let grade = grade.map(|grade| GradeReport {
-        called: grade.called.clone(),
-        at_least: grade.at_least,
-        at_most: grade.at_most,
-        verdict: combine(check.over, &grades, of_all),
-    });
     if let Judge::Does { does } = &check.judge {
         match evidence.deed(does) {
             Some(Ok(deed)) => {
@@ -157,6 +151,17 @@ fn of_points<'a>(
         verdict = ClaimVerdict::Untestable;
         untested.push(weaker.clone());
     }
+    let grade = check.grade.as_ref().filter(|_| !points.is_empty());
+    let grade = grade.map(|grade| GradeReport {
+        called: grade.called.clone(),
+        at_least: grade.at_least,
+        at_most: grade.at_most,
+        // As a rule of its own: where something of it cannot be tested, it cannot hold.
+        verdict: match of_grade {
+            ClaimVerdict::Holds if !untested.is_empty() => ClaimVerdict::Untestable,
+            verdict => verdict,
+        },
+    });
     let deciding = deciding(bounds, &points, verdict);
     let report = CheckReport {
         what: gathered.what,

@@ -144,6 +144,13 @@ fn a_further_grade_is_judged_beside_the_rule() {
         let said = format!(" Clearly, at most 0.95: {}.", grade.words());
         assert!(claim.sentence.ends_with(&said), "{}", claim.sentence);
     }
+    // Of two paths one could not be measured: neither the rule nor the grade can hold.
+    let both = check.replace("\"bridge\"", "[\"bridge\", \"vxlan\"]");
+    let mut run = made(&[("veth", 1e9), ("bridge", 0.9e9)], 10, 0.001);
+    run.header.left_out = vec![("vxlan".to_owned(), "no module".to_owned())];
+    let claim = judged(&both, run);
+    let graded = claim.checks[0].grade.as_ref().map(|grade| grade.verdict);
+    assert_eq!(graded, Some(ClaimVerdict::Untestable), "{}", claim.sentence);
 }
 
 /// Half of a rule cannot make a claim hold; it can make it fail, or leave it undecided.
