@@ -99,7 +99,7 @@ def of_run(check, run, but_paths=False):
         gathered = of_peak(check, run) if kind == "peak" else of_curves(check, run)
     else:
         gathered = of_groups(check, run, premise)
-    gathered.confidence = run.header["confidence"]
+    gathered.confidence = 1 - (1 - run.header["confidence"]) / gathered.chosen_of
     about = {at for member in members(check, run) for at in member}
     # A cell of which a window failed is not whole. Whether the run has all cells of its plan is known to hopyard alone.
     gathered.lacks |= bool(about & run.failed) or (lost_paths(check, run) and not but_paths)

@@ -32,6 +32,7 @@ class Gathered:
     unshown: bool = False  # it cannot hold
     lacks: bool = False  # something of it cannot be tested
     figures: int = 0  # how many the rule is about, missing ones too
+    chosen_of: int = 1  # the best of so many is in the figures
 
 
 def shared(members):
@@ -181,6 +182,7 @@ def of_peak(check, run):
         def over_best(n):
             return figure("ratio", shared(run.paired(places[n], best, quantity)))
 
+        gathered.chosen_of = max(gathered.chosen_of, len(below))
         above = [over_best(n) for n in places if n >= cpus]
         one_of_them = 1 - (1 - confidence) / max(len(above), 1)
         all_of_them = 1 - (1 - confidence) / max(len(below), 1)

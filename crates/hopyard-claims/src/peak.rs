@@ -63,6 +63,7 @@ pub(super) fn gather(
         (place, *cell)
     }));
     let names = apart(&alike.iter().map(|(place, _)| place).collect::<Vec<_>>());
+    let mut most_chosen_of = 1;
     for ((_, cells), name) in alike.iter().zip(names) {
         let at = |cell: &Cell| (axis.show)(&cell.axes).and_then(|shown| shown.parse::<u32>().ok());
         let mut all = Vec::new();
@@ -73,13 +74,17 @@ pub(super) fn gather(
                 (None, Ok(_)) => {}
             }
         }
-        if let Err(why) = of_places(gathered, (&all, &name), wanted, values) {
-            gathered.note(why);
+        match of_places(gathered, (&all, &name), wanted, values) {
+            Ok(chosen_of) => most_chosen_of = most_chosen_of.max(chosen_of),
+            Err(why) => gathered.note(why),
         }
     }
+    // The last over the best is lower by chance as well, the more there were to choose the best of.
+    let risk = 1.0 - gathered.confidence;
+    gathered.confidence = 1.0 - risk / most_chosen_of as f64;
 }
 
-/// The figure of places along the axis.
+/// The figure of places along the axis. Gives how many there were to choose the best of.
 ///
 /// # Errors
 /// There is none, and why.
@@ -88,7 +93,7 @@ fn of_places(
     (all, called): (&[Place<'_>], &str),
     wanted: &Wanted<'_>,
     values: Values<'_>,
-) -> Result<(), String> {
+) -> Result<usize, String> {
     let (name, last, run) = (wanted.axis, wanted.last, values.run);
     let cpus = run.header.environment.cpus;
     let below = all.iter().filter(|place| place.at < cpus);
@@ -140,5 +145,5 @@ fn of_places(
         figure: end.over(best, values)?,
         published: wanted.published.of(&[end.cell]).or_else(ratio),
     });
-    Ok(())
+    Ok(chosen_of)
 }

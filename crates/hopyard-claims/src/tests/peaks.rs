@@ -24,6 +24,11 @@ fn the_peak_below_the_number_of_cpus() {
     assert_eq!(claim.verdict, ClaimVerdict::Holds);
     let point = &claim.checks[0].points[0];
     assert!((point.measured.value - 0.5).abs() < 0.01 && point.at == "flows 32 / 2");
+    // The best of those with 1 and 2 senders.
+    assert!(
+        (point.measured.confidence - 0.975).abs() < 1e-9,
+        "{point:?}"
+    );
     // Higher with as many senders as CPUs.
     let late = with(4, |n| if n == 4.0 { 1.2 } else { 1.0 / n });
     assert_eq!(late.verdict, ClaimVerdict::Fails);
