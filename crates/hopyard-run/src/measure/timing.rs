@@ -19,6 +19,8 @@ const TAIL: Duration = Duration::from_millis(20);
 /// Additional traffic after the window of an open loop, whose late messages count by when they were due: long enough
 /// for queues to drain.
 const LATE: Duration = Duration::from_millis(100);
+/// The same between machines, which a satellite may lie between: what is still on its way at the end counts as lost.
+const LATE_ELSEWHERE: Duration = Duration::from_millis(500);
 /// Additional time for each further client: all of them read their counters first.
 const TAIL_EACH: Duration = Duration::from_millis(1);
 /// Equal parts of a window, to see whether it settles.
@@ -58,7 +60,10 @@ impl Sampler {
     pub(super) fn timetable(&self, cell: &Cell, window: Duration) -> Timetable {
         let others = cell.axes.client_processes() - 1;
         let late = if cell.load.keeps_instants() || cell.load.replays() {
-            LATE
+            match self.endpoints {
+                None => LATE,
+                Some(_) => LATE_ELSEWHERE,
+            }
         } else if cell.load.may_lose_requests() {
             // Long enough to give up every request of the window that gets no answer: some clients look for such requests only four
             // times in this span.
@@ -79,5 +84,45 @@ impl Sampler {
             slices: SLICES,
             other_behind_ns: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::Endpoints;
+    use crate::model::{Axes, LoadKind, Peer};
+
+    /// Milliseconds of traffic after a window of this load.
+    fn after(load: LoadKind, endpoints: Option<Endpoints>) -> u64 {
+        let span = Duration::from_millis(100);
+        let sampler = Sampler {
+            endpoints,
+            ..Sampler::new(span, span).unwrap()
+        };
+        let cell = Cell {
+            path: "as-is".to_owned(),
+            peer: Peer::Local,
+            load,
+            axes: Axes::default(),
+        };
+        let timetable = sampler.timetable(&cell, span);
+        (timetable.stop_ns - timetable.close_ns) / 1_000_000
+    }
+
+    #[test]
+    fn late_datagrams_are_waited_for_longer_between_machines() {
+        let elsewhere = || {
+            let prefix = || "ssh host2".parse().unwrap();
+            Some(Endpoints {
+                client: prefix(),
+                server: prefix(),
+                server_address: None,
+                uplink: None,
+            })
+        };
+        assert_eq!(after(LoadKind::UdpPaced, None), 120);
+        assert_eq!(after(LoadKind::UdpPaced, elsewhere()), 520);
+        assert_eq!(after(LoadKind::TcpStream, elsewhere()), 20);
     }
 }
