@@ -3,6 +3,8 @@
 //! Each is connect, request, response and the server's close. Times count from the instant at which a connection was due, so what
 //! a stall held up is in them (coordinated omission); one that has not ended when traffic stops counts with the time until then.
 
+mod server;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -19,6 +21,7 @@ use crate::socket::Settings;
 use crate::sockets::Target;
 use crate::summary::histogram;
 use hopyard_model::MOST_OPEN;
+pub(crate) use server::{limit_waits, server};
 
 /// Events taken by a call.
 const EVENTS: usize = 64;

@@ -50,8 +50,9 @@ impl Loops for OpenConnections {
             }
             Origin::Server { listener } => {
                 let mut responder = Responder::of(spec);
+                flow::limit_waits(listener)?;
                 Ok(Box::new(move || {
-                    flow::crr_server(listener, &mut responder, context).map(|()| Said::Nothing)
+                    flow::conns_server(listener, &mut responder, context).map(|()| Said::Nothing)
                 }))
             }
             Origin::Client { .. } | Origin::Gatherer { .. } => {

@@ -177,3 +177,62 @@ fn a_rate_is_needed_and_is_not_too_low() {
         "{error}"
     );
 }
+
+/// Ends the server's loop, also when a test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Of three connections the first sends half of its request, and the rest when the others were answered.
+#[test]
+fn a_late_request_holds_up_no_other_connection() {
+    let listener = TcpListener::bind((HERE, 0)).unwrap();
+    let server = listener.local_addr().unwrap();
+    let listener = socket2::Socket::from(listener);
+    flow::limit_waits(&listener).unwrap();
+    let mut axes = Axes::default().for_cell(LoadKind::TcpConns, Peer::Local, &[]);
+    axes.connections_per_s = Some(1);
+    let spec = LoadSpec {
+        request_size: 8,
+        response_size: 4,
+        ..LoadSpec::new(LoadKind::TcpConns, &axes)
+    };
+    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    let context = Context {
+        tally: &tally,
+        stop: &stop,
+        close_ns: u64::MAX,
+    };
+    std::thread::scope(|scope| {
+        let mut responder = Responder::of(&spec);
+        let listens = &listener;
+        let answers = scope.spawn(move || flow::conns_server(listens, &mut responder, context));
+        let ends = Ends(&stop);
+        let open = || {
+            let stream = std::net::TcpStream::connect(server).unwrap();
+            stream
+                .set_read_timeout(Some(Duration::from_secs(5)))
+                .unwrap();
+            stream
+        };
+        let mut late = open();
+        late.write_all(&[1; 4]).unwrap();
+        for _ in 0..2 {
+            let mut other = open();
+            other.write_all(&[2; 8]).unwrap();
+            let mut response = Vec::new();
+            other.read_to_end(&mut response).unwrap();
+            assert_eq!(response.len(), 4);
+        }
+        late.write_all(&[1; 4]).unwrap();
+        let mut response = Vec::new();
+        late.read_to_end(&mut response).unwrap();
+        assert_eq!(response.len(), 4);
+        drop(ends);
+        answers.join().unwrap().unwrap();
+    });
+}
