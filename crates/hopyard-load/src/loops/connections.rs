@@ -1,12 +1,7 @@
 //! A connection for each transaction.
 
-use std::time::Duration;
-
-use super::ceiling;
 use super::{Loops, Origin, Run, Said, Work};
 use crate::flow::{self, Responder, Times};
-use crate::protocol::Tallied;
-use crate::spec::LoadSpec;
 
 /// Connect, request, response, close.
 pub(super) struct Connections;
@@ -47,9 +42,5 @@ impl Loops for Connections {
                 Err(format!("{}: a flow that is of another load", spec.kind))
             }
         }
-    }
-
-    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
-        ceiling::of_transactions(spec, span)
     }
 }

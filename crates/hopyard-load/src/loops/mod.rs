@@ -76,11 +76,14 @@ pub(crate) trait Loops: Sync {
     /// A sentence: a flow has no socket, or it cannot be set.
     fn prepare<'a>(&self, work: Work<'a>) -> Result<Run<'a>, String>;
 
-    /// The loops with no path at all, for a span: what the generator itself can do at most.
+    /// The loops with no path at all, for a span: what the generator itself can do at most. Unless a load says otherwise, that is
+    /// what a client of transactions can do.
     ///
     /// # Errors
     /// A sentence: a loop failed.
-    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String>;
+    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
+        ceiling::of_transactions(spec, span)
+    }
 }
 
 /// What a thread says last, or what went wrong.

@@ -1,11 +1,7 @@
 //! Connections that are opened when they are due.
 
-use std::time::Duration;
-
-use super::ceiling;
 use super::{Loops, Origin, Run, Said, Work};
 use crate::flow::{self, ConnsClient, Responder, Schedule};
-use crate::protocol::Tallied;
 use crate::spec::LoadSpec;
 
 /// Connect, request, response, close, at given instants.
@@ -59,10 +55,6 @@ impl Loops for OpenConnections {
                 Err(format!("{}: a flow that is of another load", spec.kind))
             }
         }
-    }
-
-    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
-        ceiling::of_transactions(spec, span)
     }
 }
 

@@ -1,12 +1,7 @@
 //! One request and one response at a time over a standing connection or over datagrams.
 
-use std::time::Duration;
-
-use super::ceiling;
 use super::{Loops, NO_SOCKET, Origin, Run, Said, Work};
 use crate::flow::{self, Responder, Times};
-use crate::protocol::Tallied;
-use crate::spec::LoadSpec;
 
 /// Transactions over TCP or UDP.
 pub(super) struct Transactions;
@@ -31,9 +26,5 @@ impl Loops for Transactions {
             flow::rr_client(socket, &mut responder, &mut times, context)?;
             Ok(Said::RoundTrips(times.histogram))
         }))
-    }
-
-    fn ceiling(&self, spec: &LoadSpec, span: Duration) -> Result<Tallied, String> {
-        ceiling::of_transactions(spec, span)
     }
 }
