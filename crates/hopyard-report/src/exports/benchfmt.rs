@@ -17,11 +17,7 @@ pub(super) static EXPORT: Export = Export {
     title: "the Go benchmark format",
     summary: "A line per cell and block in the Go benchmark format, which benchstat reads",
     extension: "bench",
-    run: Writer::Text(|report, seen| Ok(render(report, seen))),
-    coloured: None,
-    diff: None,
-    claims: None,
-    published: None,
+    ..Export::of_runs(Writer::Text(|report, seen| Ok(render(report, seen))))
 };
 
 fn render(report: &RunReport, seen: &[Observation]) -> String {

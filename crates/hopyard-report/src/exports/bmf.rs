@@ -12,11 +12,7 @@ pub(super) static EXPORT: Export = Export {
     title: "Bencher Metric Format",
     summary: "Estimates and their intervals in Bencher Metric Format, which Bencher keeps and draws",
     extension: "bmf.json",
-    run: Writer::Text(|report, _| Ok(render(report))),
-    coloured: None,
-    diff: None,
-    claims: None,
-    published: None,
+    ..Export::of_runs(Writer::Text(|report, _| Ok(render(report))))
 };
 
 /// By cell and measure. Cells without estimates are left out, and those whose traffic went another way.

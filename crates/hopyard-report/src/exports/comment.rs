@@ -21,11 +21,10 @@ pub(super) static EXPORT: Export = Export {
     title: "a comment in Markdown",
     summary: "A comment on a pull request: the answer, what differs, the rest folded, at most 65,000 characters",
     extension: "comment.md",
-    run: Writer::Text(|report, seen| Ok(render(comment::of_run(report, seen)))),
-    coloured: None,
     diff: Some(|report| render(diff::comment(report))),
-    claims: None,
-    published: None,
+    ..Export::of_runs(Writer::Text(|report, seen| {
+        Ok(render(comment::of_run(report, seen)))
+    }))
 };
 
 /// The comment, sanitized, ending with a newline.

@@ -11,11 +11,7 @@ pub(super) static EXPORT: Export = Export {
     title: "CSV",
     summary: "A row per cell and quantity",
     extension: "csv",
-    run: Writer::Text(|report, _| Ok(render(report))),
-    coloured: None,
-    diff: None,
-    claims: None,
-    published: None,
+    ..Export::of_runs(Writer::Text(|report, _| Ok(render(report))))
 };
 
 const BEFORE: [&str; 4] = ["run", "path", "peer", "load"];

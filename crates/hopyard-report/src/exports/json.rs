@@ -10,11 +10,9 @@ pub static EXPORT: Export = Export {
     title: "JSON",
     summary: "The whole document, see `hopyard schema`",
     extension: "json",
-    run: Writer::Text(|report, _| Ok(document(report))),
-    coloured: None,
     diff: Some(document),
     claims: Some(|report, _| document(report)),
-    published: None,
+    ..Export::of_runs(Writer::Text(|report, _| Ok(document(report))))
 };
 
 fn document(report: &impl Serialize) -> String {

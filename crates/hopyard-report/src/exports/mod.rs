@@ -92,6 +92,21 @@ pub fn export(name: &str) -> Result<&'static Export, UnknownName> {
 }
 
 impl Export {
+    /// A format for the reports of runs alone. Its names are set upon this, and what else it can write.
+    const fn of_runs(run: Writer) -> Self {
+        Self {
+            name: "",
+            title: "",
+            summary: "",
+            extension: "",
+            run,
+            coloured: None,
+            diff: None,
+            claims: None,
+            published: None,
+        }
+    }
+
     /// Whether a terminal cannot show it.
     #[must_use]
     pub fn is_binary(&self) -> bool {

@@ -20,11 +20,7 @@ pub(super) static EXPORT: Export = Export {
     title: "netperf's layout",
     summary: "The classic layout of netperf 2, with hopyard's figures",
     extension: "netperf",
-    run: Writer::Text(|report, _| Ok(render(report))),
-    coloured: None,
-    diff: None,
-    claims: None,
-    published: None,
+    ..Export::of_runs(Writer::Text(|report, _| Ok(render(report))))
 };
 
 const UNKNOWN: f64 = -1.0;

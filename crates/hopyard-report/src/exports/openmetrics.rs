@@ -16,11 +16,7 @@ pub(super) static EXPORT: Export = Export {
     title: "OpenMetrics",
     summary: "Estimates and verdicts in the text format that Prometheus and its like read",
     extension: "prom",
-    run: Writer::Text(|report, _| Ok(render(report))),
-    coloured: None,
-    diff: None,
-    claims: None,
-    published: None,
+    ..Export::of_runs(Writer::Text(|report, _| Ok(render(report))))
 };
 
 /// All families, each with its samples, and the end mark.

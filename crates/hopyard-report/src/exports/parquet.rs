@@ -18,14 +18,10 @@ pub(super) static EXPORT: Export = Export {
     title: "Parquet",
     summary: "All samples, a row each, in typed columns, for DuckDB, Polars, pandas",
     extension: "parquet",
-    run: Writer::Binary(|report, seen| {
+    ..Export::of_runs(Writer::Binary(|report, seen| {
         let run = &report.run.id;
         Ok(write(&[("hopyard.run", run)], &tidy::columns(run, seen))?)
-    }),
-    coloured: None,
-    diff: None,
-    claims: None,
-    published: None,
+    }))
 };
 
 /// A whole Parquet file. What it came from stands beside the columns, as keys and values: `hopyard.run` has the run's id.

@@ -26,11 +26,10 @@ pub(super) static EXPORT: Export = Export {
     title: "HTML",
     summary: "A page for a browser, with pictures: one file that needs nothing else",
     extension: "html",
-    run: Writer::Text(|report, seen| render(&Chapters::of(report, seen).harmless(), report, seen)),
-    coloured: None,
-    diff: None,
-    claims: None,
     published: Some(page),
+    ..Export::of_runs(Writer::Text(|report, seen| {
+        render(&Chapters::of(report, seen).harmless(), report, seen)
+    }))
 };
 
 /// The page.
