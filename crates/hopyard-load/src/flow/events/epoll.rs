@@ -9,20 +9,12 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::{TimeSpec, TimeValLike};
 
-use super::{End, Part, Shape, are_over, next_wake};
+use super::{End, Part, Shape, Turn, are_over, next_wake};
 use crate::flow::stream::no_buffers;
 use crate::flow::{Io, again, timed_out};
 
 /// Events taken by a call.
 const EVENTS: usize = 64;
-
-/// What a turn of a flow came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    GoesOn,
-    /// The flow is over, and so is the window.
-    Over,
-}
 
 /// What the loop keeps of a flow.
 struct Line {

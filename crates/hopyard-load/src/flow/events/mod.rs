@@ -73,6 +73,14 @@ pub(crate) struct Shape {
     pub(crate) is_in_turns: bool,
 }
 
+/// What a turn of a flow came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    GoesOn,
+    /// The flow is over, and so is the window.
+    Over,
+}
+
 /// Have all of them ended? They stop together.
 fn are_over<I, P: Part>(ends: &[End<'_, I, P>]) -> bool {
     ends.iter().all(|end| end.part.is_over())

@@ -10,7 +10,7 @@ use hopyard_net::clock;
 use hopyard_net::uring::{Call, Done, Outcome, Request, Ring};
 use nix::libc;
 
-use super::{End, Part, Shape, are_over, next_wake};
+use super::{End, Part, Shape, Turn, are_over, next_wake};
 use crate::flow::stream::no_buffers;
 use crate::flow::{Nothing, Socket, again, timed_out};
 
@@ -42,14 +42,6 @@ impl<'a> Way<'a> {
             Self::Nothing(nothing) => (Call::Read, nothing.zero.as_fd()),
         }
     }
-}
-
-/// What a turn of a flow came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    GoesOn,
-    /// The flow is over, and so is the window.
-    Over,
 }
 
 /// The flows of a thread.
