@@ -7,8 +7,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{quantity, rounds};
 use crate::model::{
-    Counted, CpuTolerance, CpuUse, Disturbance, LoadKind, Measurement, TickSplit, Turn, kept,
-    takes_again, takes_another,
+    Counted, CpuTolerance, CpuUse, Disturbance, LoadKind, Measurement, Turn, kept, takes_again,
+    takes_another,
 };
 use crate::stats::{self, Coverage, standard_normal};
 
@@ -206,7 +206,13 @@ fn turn(round: u32, log: f64, disturbance: Option<Disturbance>) -> Turn {
             ..Counted::default()
         },
         sent: Counted::default(),
-        cpu: CPU,
+        cpu: CpuUse {
+            elapsed_ns: 1e9,
+            cpus: 2,
+            busy_ns: 1e9,
+            closure: 1.0,
+            ..CpuUse::default()
+        },
         disturbance,
     }
 }
@@ -226,27 +232,6 @@ fn together(turns: Vec<Turn>) -> Measurement {
         ..whole
     }
 }
-
-const CPU: CpuUse = CpuUse {
-    elapsed_ns: 1e9,
-    cpus: 2,
-    busy_ns: 1e9,
-    steal_ns: 0.0,
-    workers_ns: None,
-    foreign_ns: 0.0,
-    controller_ns: 0.0,
-    baseline_ns: 0.0,
-    baseline_most_ns: None,
-    closure: 1.0,
-    split: TickSplit {
-        user_ns: 0.0,
-        system_ns: 0.0,
-        irq_ns: 0.0,
-        softirq_ns: 0.0,
-    },
-    forks: 0,
-    is_partial: false,
-};
 
 #[cfg(test)]
 mod tests;

@@ -123,21 +123,17 @@ pub fn measured(bytes: u64) -> Measurement {
             elapsed_ns: 2e8,
             cpus: 2,
             busy_ns: 3.15e8,
-            steal_ns: 0.0,
-            workers_ns: None,
             foreign_ns: 0.05e8,
             controller_ns: 0.05e8,
             baseline_ns: 0.05e8,
-            baseline_most_ns: None,
             closure: 1.0,
             split: TickSplit {
                 user_ns: 1e7,
                 system_ns: 2e7,
-                irq_ns: 0.0,
                 softirq_ns: 1e7,
+                ..TickSplit::default()
             },
-            forks: 0,
-            is_partial: false,
+            ..CpuUse::default()
         },
         machines: Vec::new(),
         clocks: None,

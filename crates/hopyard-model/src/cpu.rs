@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::counted::{InvalidSample, plausible, size};
 
 /// CPU use of the whole machine over a window. All spans are CPU time summed over CPUs, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuUse {
     /// Wall time of the window, ns.
     pub elapsed_ns: f64,
@@ -234,7 +234,7 @@ impl BusyCpus {
 }
 
 /// The tick-sampled columns of /proc/stat, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TickSplit {
     /// Columns user and nice, ns.
     pub user_ns: f64,
@@ -258,21 +258,8 @@ mod tests {
             elapsed_ns: 2e8,
             cpus: 2,
             busy_ns: 3e8,
-            steal_ns: 0.0,
-            workers_ns: None,
-            foreign_ns: 0.0,
-            controller_ns: 0.0,
-            baseline_ns: 0.0,
-            baseline_most_ns: None,
             closure: 1.0,
-            split: TickSplit {
-                user_ns: 0.0,
-                system_ns: 0.0,
-                irq_ns: 0.0,
-                softirq_ns: 0.0,
-            },
-            forks: 0,
-            is_partial: false,
+            ..CpuUse::default()
         }
     }
 

@@ -229,17 +229,13 @@ mod tests {
             workers_ns: Some(load_ns),
             foreign_ns,
             controller_ns: 0.001 * load_ns,
-            baseline_ns: 0.0,
-            baseline_most_ns: None,
             closure: 1.0,
             split: TickSplit {
                 user_ns: load_ns,
-                system_ns: 0.0,
-                irq_ns: 0.0,
                 softirq_ns: load_ns,
+                ..TickSplit::default()
             },
-            forks: 0,
-            is_partial: false,
+            ..CpuUse::default()
         }
     }
 
