@@ -1,14 +1,14 @@
-//! Ends of a lab between which IPsec encrypts.
+//! Ends of a lab between which IPsec encrypts, and what it has encrypted, counted in place of a device.
 
 use std::net::IpAddr;
 
-use hopyard_net::{EspDirection, EspMode, EspState};
+use hopyard_net::{EspDirection, EspMode, EspState, Handle};
 
 use super::part::{Part, Undone};
 use super::random::key;
 use super::topology::Addresses;
 use super::{Builder, Result};
-use crate::model::Hop;
+use crate::model::{DeviceCount, Hop};
 
 /// What stands for the states of a namespace among its devices.
 pub(super) const ESP: &str = "esp";
@@ -28,11 +28,28 @@ pub(super) struct End {
 
 /// Both ends. States and policies go with their namespaces.
 #[derive(Debug)]
-pub(super) struct Encrypted(pub(super) [End; 2]);
+struct Encrypted([(End, Handle); 2]);
 
 impl Part for Encrypted {
     fn undo(&mut self) -> Undone {
         Undone::default()
+    }
+
+    fn counted(&self) -> Result<Vec<DeviceCount>> {
+        let counts = self.0.iter().map(|(end, handle)| {
+            let own = [IpAddr::from(end.outer.v4), end.outer.v6.into()];
+            let mut count = DeviceCount::new(end.role, ESP, [0, 0, 0, 0]);
+            for state in handle.esp_traffic()? {
+                let (packets, bytes) = match own.contains(&state.to) {
+                    true => (&mut count.rx_packets, &mut count.rx_bytes),
+                    false => (&mut count.tx_packets, &mut count.tx_bytes),
+                };
+                *packets += state.packets;
+                *bytes += state.bytes;
+            }
+            Ok(count)
+        });
+        counts.collect()
     }
 }
 
@@ -40,7 +57,10 @@ impl Builder {
     /// Has everything between two ends encrypted, and nothing else let in. Gives what counts it: at the client's end, at the
     /// server's.
     pub(super) fn encrypt(&mut self, mode: EspMode, ends: [End; 2]) -> Result<[Hop; 2]> {
-        self.push(Encrypted(ends));
+        let [near, far] = ends;
+        let near = (near, Handle::new(self.space(near.role)?.ns())?);
+        let far = (far, Handle::new(self.space(far.role)?.ns())?);
+        self.push(Encrypted([near, far]));
         let versions: [fn(Addresses) -> IpAddr; 2] = [|a| a.v4.into(), |a| a.v6.into()];
         let mut spi = FIRST_SPI;
         for [from, to] in [ends, [ends[1], ends[0]]] {

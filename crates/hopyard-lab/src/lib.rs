@@ -13,7 +13,6 @@ pub mod clean;
 mod clients;
 pub mod daemon;
 mod encrypted;
-mod encrypted_counts;
 mod endpoints;
 mod error;
 mod far;

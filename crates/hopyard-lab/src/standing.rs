@@ -170,7 +170,6 @@ impl Lab {
     /// Who counts it does not answer.
     pub fn counted(&self) -> Result<Vec<DeviceCount>> {
         let mut counts = self.joined_counts()?;
-        counts.extend(self.encrypted_counts()?);
         for part in self.builder.stack() {
             counts.extend(part.counted()?);
         }
