@@ -9,6 +9,7 @@ use hopyard_net::clock;
 use socket2::Socket as RawSocket;
 
 use super::exchange::Account;
+use super::rr::{Taken, take_whole};
 use super::{Context, Io, Responder, Socket, Times, again};
 use crate::socket::Settings;
 use crate::sockets::Target;
@@ -61,24 +62,14 @@ pub(crate) fn server(
             Err(e) if again(&e) => continue,
             Err(e) => return context.ended("accept", &e),
         };
-        if answer(&connection, buffers).is_err() {
+        let taken = take_whole(&connection, &mut buffers.request);
+        if !matches!(taken, Taken::Whole) || connection.send(&buffers.response).is_err() {
             // The client went away in mid-transaction; it will say why.
             continue;
         }
         account.completed(buffers.request.len());
     }
     Ok(())
-}
-
-fn answer(connection: &Socket, buffers: &mut Responder) -> std::io::Result<()> {
-    let mut have = 0;
-    while have < buffers.request.len() {
-        match connection.recv(&mut buffers.request[have..])? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            n => have += n,
-        }
-    }
-    connection.send(&buffers.response).map(drop)
 }
 
 /// The whole response and the server's close after it.

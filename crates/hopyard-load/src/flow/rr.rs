@@ -97,7 +97,7 @@ pub(crate) fn server(
     Ok(())
 }
 
-enum Taken {
+pub(super) enum Taken {
     Whole,
     Lost,
     Closed,
@@ -106,7 +106,7 @@ enum Taken {
 
 /// Takes one whole message of a connection.
 #[inline]
-fn take_whole(io: &impl Io, message: &mut [u8]) -> Taken {
+pub(super) fn take_whole(io: &impl Io, message: &mut [u8]) -> Taken {
     let mut have = 0;
     while have < message.len() {
         match io.recv(&mut message[have..]) {
