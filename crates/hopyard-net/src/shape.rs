@@ -82,19 +82,35 @@ impl Handle {
         }
         let link = self.link(name)?;
         let shape = Shape::new(rate_bps, link.mtu);
+        self.set_tbf(what, name, &shape, None)?;
+        Ok(shape)
+    }
+
+    /// Makes a token bucket the root queueing discipline, with a size table if one is given.
+    fn set_tbf(
+        &self,
+        what: String,
+        name: &str,
+        shape: &Shape,
+        table: Option<TcAttribute>,
+    ) -> Result<()> {
         let mut message = self.tc_message(&what, name, TcHandle::ROOT)?;
         message.header.handle = TcHandle { major: 1, minor: 0 };
         message.attributes = vec![
             TcAttribute::Kind("tbf".into()),
-            TcAttribute::Options(options(&shape)),
+            TcAttribute::Options(options(shape)),
         ];
+        message.attributes.extend(table);
         let message = RouteNetlinkMessage::NewQueueDiscipline(message);
-        self.request(message, NLM_F_CREATE | NLM_F_REPLACE)
-            .map_err(|refusal| match refusal.errno() {
-                libc::ENOENT => no_tbf(what),
-                _ => refused(&what, refusal),
-            })?;
-        Ok(shape)
+        match self.request(message, NLM_F_CREATE | NLM_F_REPLACE) {
+            Ok(_) => Ok(()),
+            Err(refusal) if refusal.errno() == libc::ENOENT => Err(Error::Unsupported {
+                what,
+                feature: "tbf".into(),
+                remedy: "load module `sch_tbf` (kernel option CONFIG_NET_SCH_TBF)".into(),
+            }),
+            Err(refusal) => Err(refused(&what, refusal)),
+        }
     }
 
     /// Removes the root queueing discipline; the device's default takes its place.
@@ -111,14 +127,6 @@ impl Handle {
             0,
         )
         .map(drop)
-    }
-}
-
-fn no_tbf(what: String) -> Error {
-    Error::Unsupported {
-        what,
-        feature: "tbf".into(),
-        remedy: "load module `sch_tbf` (kernel option CONFIG_NET_SCH_TBF)".into(),
     }
 }
 

@@ -8,13 +8,11 @@
 
 use std::time::Duration;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcAttribute, TcHandle};
+use netlink_packet_route::tc::TcAttribute;
 
-use super::{Shape, no_tbf, options};
+use super::Shape;
 use crate::error::{Error, Result};
-use crate::handle::{Handle, refused};
+use crate::handle::Handle;
 
 const TCA_STAB_BASE: u16 = 1;
 const TCA_STAB_DATA: u16 = 2;
@@ -126,19 +124,8 @@ impl Handle {
             largest_packet_bytes: 0,
             limit_bytes: clamp(counted * u64::from(pauses.queued) + counted / 2),
         };
-        let mut message = self.tc_message(&what, name, TcHandle::ROOT)?;
-        message.header.handle = TcHandle { major: 1, minor: 0 };
-        message.attributes = vec![
-            TcAttribute::Kind("tbf".into()),
-            TcAttribute::Options(options(&shape)),
-            TcAttribute::Stab(pauses.table()),
-        ];
-        let message = RouteNetlinkMessage::NewQueueDiscipline(message);
-        self.request(message, NLM_F_CREATE | NLM_F_REPLACE)
-            .map_err(|refusal| match refusal.errno() {
-                libc::ENOENT => no_tbf(what),
-                _ => refused(&what, refusal),
-            })?;
+        let table = TcAttribute::Stab(pauses.table());
+        self.set_tbf(what, name, &shape, Some(table))?;
         Ok(pauses)
     }
 }
