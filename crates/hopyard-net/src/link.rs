@@ -214,10 +214,7 @@ impl Handle {
     /// # Errors
     /// [`Error::Missing`], [`Error::Kernel`].
     pub fn set_up(&self, name: &str) -> Result<()> {
-        let mut message = named(name);
-        message.header.flags = LinkFlags::Up;
-        message.header.change_mask = LinkFlags::Up;
-        self.change(&format!("bring `{name}` up"), name, message)
+        self.set_flag(&format!("bring `{name}` up"), name, LinkFlags::Up, true)
     }
 
     /// Has a device take frames to every group, for a station behind it whose groups the kernel cannot know.
@@ -225,11 +222,8 @@ impl Handle {
     /// # Errors
     /// [`Error::Missing`], [`Error::Kernel`].
     pub fn take_all_groups(&self, name: &str) -> Result<()> {
-        let mut message = named(name);
-        message.header.flags = LinkFlags::Allmulti;
-        message.header.change_mask = LinkFlags::Allmulti;
         let what = format!("have `{name}` take frames to every group");
-        self.change(&what, name, message)
+        self.set_flag(&what, name, LinkFlags::Allmulti, true)
     }
 
     /// Makes the kernel act at once on changes of a device's carrier, and says whether it has one.
@@ -258,9 +252,7 @@ impl Handle {
     /// # Errors
     /// [`Error::Missing`], [`Error::Kernel`].
     pub fn set_down(&self, name: &str) -> Result<()> {
-        let mut message = named(name);
-        message.header.change_mask = LinkFlags::Up;
-        self.change(&format!("take `{name}` down"), name, message)
+        self.set_flag(&format!("take `{name}` down"), name, LinkFlags::Up, false)
     }
 
     /// Has a device take frames to every station, for stations behind it that the kernel does not know.
@@ -268,11 +260,15 @@ impl Handle {
     /// # Errors
     /// [`Error::Missing`], [`Error::Kernel`].
     pub fn take_all_frames(&self, name: &str) -> Result<()> {
-        let mut message = named(name);
-        message.header.flags = LinkFlags::Promisc;
-        message.header.change_mask = LinkFlags::Promisc;
         let what = format!("have `{name}` take frames to every station");
-        self.change(&what, name, message)
+        self.set_flag(&what, name, LinkFlags::Promisc, true)
+    }
+
+    fn set_flag(&self, what: &str, name: &str, flag: LinkFlags, on: bool) -> Result<()> {
+        let mut message = named(name);
+        message.header.flags.set(flag, on);
+        message.header.change_mask = flag;
+        self.change(what, name, message)
     }
 
     /// Makes a device a port of a bridge.
