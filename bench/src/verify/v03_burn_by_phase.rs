@@ -9,7 +9,7 @@ use hopyard::model::CpuUse;
 use hopyard_net::clock;
 use rand::seq::SliceRandom;
 
-use crate::bench::{Bench, wait_until};
+use crate::bench::{Bench, median, wait_until};
 use crate::burner::{Burner, Burnt, Plan};
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 
@@ -55,7 +55,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
         let waking = undisturbed(|| run(0.0))?;
         windows.push((phase, seen, waking));
     }
-    let quiet_cores = median(&mut quiets);
+    let quiet_cores = median(quiets.into_iter());
     windows.sort_by_key(|(phase, ..)| *phase);
     Ok(windows
         .iter()
@@ -79,11 +79,6 @@ fn quiet(meter: &CpuMeter, window_ns: u64) -> Result<f64, Failure> {
     wait_until(clock::monotonic_ns() + window_ns)?;
     let used = meter.close(OwnProcesses::default())?.since(&opened);
     Ok((used.net().middle_ns() / used.elapsed_ns).max(0.0))
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Repeats a window in which other programs started processes, the hypervisor took time, or kernel threads ran. A
