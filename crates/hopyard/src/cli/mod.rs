@@ -91,6 +91,7 @@ is_a_request!(
     crate::model::UnknownName,
     crate::model::AxisError,
     crate::profile::Error,
+    crate::tapswitch::Error,
     crate::assess::diff::Refused,
     crate::report::flame::Error,
     crate::report::functions::Error

@@ -32,12 +32,6 @@ pub(super) fn tapswitch(args: TapswitchArgs) -> Done {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::asked(&error)
-    }
-}
-
 impl From<hopyard_tap::Error> for Failure {
     fn from(error: hopyard_tap::Error) -> Self {
         if error.is_usage() {
