@@ -20,7 +20,7 @@ use crate::layout::{
 };
 use crate::lock::{self, Lock};
 use crate::mac::Mac;
-use crate::state::{Stage, State, stage};
+use crate::state::State;
 use crate::switch::{Switch, no_switch};
 use crate::teardown;
 use crate::uplink::{hosts_flag, others_of_the_host};
@@ -135,28 +135,12 @@ impl Switch {
     /// # Errors
     /// There is none of that name (the error lists those there are), or its state is another version's.
     pub fn open(name: &str) -> Result<Self> {
-        check_name("find a switch", name)?;
-        let directory = directory(name);
-        let Some(_lock) = Lock::at_home()? else {
-            return Err(no_switch(name));
-        };
-        if !is_directory(&directory) {
-            return Err(no_switch(name));
-        }
-        match stage(&directory)? {
-            // Taking the lock should have removed it.
-            Stage::Unfinished => {
-                lock::finish(&directory)?;
-                return Err(no_switch(name));
+        let Some((mut switch, _lock)) = Self::locked(name)? else {
+            // Taking the lock should have removed one that is unfinished. If that failed, this says why.
+            if let Some(_lock) = Lock::at_home()? {
+                lock::finish(&directory(name))?;
             }
-            found => found.check_layout(name)?,
-        }
-        let state = State::open(&directory)?;
-        let mut switch = Self {
-            name: name.to_owned(),
-            directory,
-            state,
-            forgotten: Vec::new(),
+            return Err(no_switch(name));
         };
         switch.repair()?;
         Ok(switch)
