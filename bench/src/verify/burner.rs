@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use hopyard_net::{clock, cpu};
+use hopyard_net::{clock, cpu, end_within};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Failure;
@@ -206,16 +206,7 @@ impl Burner {
 impl Drop for Burner {
     fn drop(&mut self) {
         self.stdin = None;
-        let deadline = Instant::now() + Duration::from_millis(200);
-        while Instant::now() < deadline {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-                Ok(Some(_)) | Err(_) => return,
-            }
-        }
-        // Fails only if it ended meanwhile; it is reaped in either case.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = end_within(&mut self.child, Duration::from_millis(200));
     }
 }
 

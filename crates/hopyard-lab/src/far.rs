@@ -5,12 +5,12 @@
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{Handle, LinkKind, NewLink, pipe};
+use hopyard_net::{Handle, LinkKind, NewLink, end_within, pipe};
 use serde::{Deserialize, Serialize};
 
 use super::builder::SYSCTLS;
@@ -221,7 +221,7 @@ impl FarMachine {
         };
         if crate::signals::interrupted() {
             drop(to);
-            end(&mut child);
+            let _ended = end_within(&mut child, SILENCE);
             return Err(Error::Worker(remote::Error::Interrupted));
         }
         let made = heard.and_then(|line| {
@@ -244,7 +244,7 @@ impl FarMachine {
             }),
             Err(why) => {
                 drop(to);
-                end(&mut child);
+                let _ended = end_within(&mut child, SILENCE);
                 Err(failed(why))
             }
         }
@@ -283,21 +283,6 @@ fn beat(mut to: ChildStdin) -> (Sender<()>, JoinHandle<()>) {
     (end, thread)
 }
 
-/// Waits for its end, and makes it end where it does not. How it ended by itself.
-fn end(child: &mut Child) -> Option<ExitStatus> {
-    let deadline = Instant::now() + SILENCE;
-    while Instant::now() < deadline {
-        match child.try_wait() {
-            Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-            ended => return ended.ok().flatten(),
-        }
-    }
-    // It may have gone just now.
-    let _killed = child.kill();
-    let _waited = child.wait();
-    None
-}
-
 impl Part for FarMachine {
     /// Its stdin ends, and with that what it made.
     fn undo(&mut self) -> Undone {
@@ -306,8 +291,8 @@ impl Part for FarMachine {
             // Its pipe closes with it.
             let _joined = thread.join();
         }
-        match end(&mut self.child) {
-            Some(status) if status.success() => Undone::default(),
+        match end_within(&mut self.child, SILENCE) {
+            Ok(status) if status.success() => Undone::default(),
             _ => Undone {
                 removed: None,
                 problems: vec![

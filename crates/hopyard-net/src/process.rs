@@ -1,12 +1,16 @@
-//! Processes that are not our children, held by a descriptor: its number is never that of a later process.
+//! Processes: others than our children are held by a descriptor, whose number is never that of a later process; children are
+//! ended and waited for.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
-use std::time::Duration;
-use std::{fs, ptr};
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+use std::{fs, io, ptr, thread};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 
@@ -92,6 +96,34 @@ impl Process {
     }
 }
 
+/// Sends SIGKILL to all processes of the group that a process leads, if it leads one. Call it before anybody waits for the leader:
+/// afterwards another process may have its id.
+pub fn kill_group(leader: u32) {
+    // To kill(2), 0 is the caller's own group, and 1 is every process there is.
+    if let Ok(group @ 2..) = i32::try_from(leader) {
+        // Fails only if there is no such group, or all of it ended meanwhile.
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+}
+
+/// Waits for a child that is about to end by itself, for so long at most; then kills it. Tells how it ended.
+///
+/// # Errors
+/// Somebody else waited for it.
+pub fn end_within(child: &mut Child, patience: Duration) -> io::Result<ExitStatus> {
+    const LOOK: Duration = Duration::from_millis(2);
+    let began = Instant::now();
+    while began.elapsed() < patience {
+        if let Some(how) = child.try_wait()? {
+            return Ok(how);
+        }
+        thread::sleep(LOOK);
+    }
+    // Fails only if it ended meanwhile.
+    let _ = child.kill();
+    child.wait()
+}
+
 /// `PF_EXITING` (include/linux/sched.h).
 const EXITING: u64 = 0x4;
 
@@ -122,7 +154,9 @@ fn second_and_ninth(stat: &str) -> Option<(&str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Command, Stdio};
 
     #[test]
     fn a_process_is_told_by_what_it_runs_and_ended_once() {
@@ -142,6 +176,34 @@ mod tests {
         assert_eq!(process.executable(), None);
         assert!(process.arguments().is_empty());
         process.kill().unwrap();
+    }
+
+    #[test]
+    fn a_group_ends_with_all_that_its_leader_started() {
+        let mut leader = Command::new("sh");
+        leader.args(["-c", "sleep 100 & echo $!; wait"]);
+        leader.stdout(Stdio::piped()).process_group(0);
+        let mut leader = leader.spawn().unwrap();
+        let mut line = String::new();
+        let said = leader.stdout.take().unwrap();
+        BufReader::new(said).read_line(&mut line).unwrap();
+        let started = Process::open(line.trim().parse().unwrap())
+            .unwrap()
+            .unwrap();
+        kill_group(leader.id());
+        assert_eq!(leader.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert!(started.has_ended(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn a_child_ends_by_itself_or_is_killed() {
+        let patience = Duration::from_secs(30);
+        let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        let how = end_within(&mut child, patience).unwrap();
+        assert_eq!(how.code(), Some(3));
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let how = end_within(&mut child, Duration::from_millis(20)).unwrap();
+        assert_eq!(how.signal(), Some(libc::SIGKILL));
     }
 
     #[test]

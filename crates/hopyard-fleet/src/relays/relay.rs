@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use hopyard_host::bounded::lines_as_they_come;
 use hopyard_lab::Prefix;
 use hopyard_model::plain;
-use hopyard_net::{end_with_starter, pipe};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use hopyard_net::{end_with_starter, kill_group, pipe};
 
 use super::{BEAT, LONGEST_LINE, LOOK, SILENCE, Said, Told, VERSION};
 use crate::drive::Ended;
@@ -61,7 +59,7 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
                     let joined = relay.joins(plan);
                     if joined.is_err() {
                         // It may go on to print, and nobody reads that.
-                        end_all_of(relay.child.id());
+                        kill_group(relay.child.id());
                     }
                     has_come.store(true, Relaxed);
                     while joined.is_ok() && !all_have() && relay.beats().is_ok() {
@@ -78,7 +76,7 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
             if !has_come.load(Relaxed) {
                 // It may not read the plan, which then fills the pipe. Its process id is not another's, because nobody has waited
                 // for it.
-                end_all_of(pid);
+                kill_group(pid);
             }
         }
         let mut joined = joining.into_iter().map(|thread| {
@@ -88,12 +86,6 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
         });
         joined.try_for_each(|joined| joined)
     })
-}
-
-/// Ends the command of a relay with all that it started, which is in its process group.
-fn end_all_of(command: u32) {
-    let group = i32::try_from(command).map(Pid::from_raw);
-    let _gone = group.map(|group| killpg(group, Signal::SIGKILL));
 }
 
 impl Relay {
@@ -267,7 +259,7 @@ impl Drop for Relay {
             std::thread::sleep(LOOK);
         }
         if matches!(self.child.try_wait(), Ok(None)) {
-            end_all_of(self.child.id());
+            kill_group(self.child.id());
         }
         let _waited = self.child.wait();
     }

@@ -3,12 +3,12 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, ExitStatus};
+use std::process::{Child, ChildStdin, Command};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use hopyard_net::end_with_starter;
+use hopyard_net::{end_with_starter, end_within};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -22,6 +22,8 @@ use crate::signals;
 const FIRST_SIGN: Duration = Duration::from_secs(5);
 /// How often to look whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// For a process that may be about to end by itself.
+const MOMENT: Duration = Duration::from_millis(500);
 const KVM: &str = "/dev/kvm";
 /// What a guest is to do first.
 const BOOT: &str = "boot and greet";
@@ -115,7 +117,7 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
         let replies = replies.map_err(|error| {
-            end(&mut child);
+            let _ = end_within(&mut child, MOMENT);
             cannot(error)
         })?;
         Ok(Self {
@@ -204,26 +206,10 @@ impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
     fn death(&mut self, doing: &'static str) -> Error {
         Error::Died {
             doing,
-            how: end(&mut self.child),
+            how: end_within(&mut self.child, MOMENT).unwrap_or_default(),
             said: self.console.last_words(),
         }
     }
-}
-
-/// Ends a process that may be about to end by itself, and tells how it did.
-fn end(child: &mut Child) -> ExitStatus {
-    const MOMENT: Duration = Duration::from_millis(500);
-    let deadline = Instant::now() + MOMENT;
-    while Instant::now() < deadline {
-        match child.try_wait() {
-            Ok(Some(how)) => return how,
-            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
-            Err(_) => break,
-        }
-    }
-    // Fails only if it ended meanwhile.
-    let _ = child.kill();
-    child.wait().unwrap_or_default()
 }
 
 impl<Reply> Drop for Machine<Reply> {

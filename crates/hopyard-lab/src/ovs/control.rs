@@ -8,9 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hopyard_net::kill_group;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 
 use super::Error;
 use crate::daemon::{PATIENCE, shown};
@@ -78,19 +77,12 @@ fn wait(
         }
         let why = hopeless();
         if why.is_some() || Instant::now() > deadline {
-            end_group(child);
+            kill_group(child.id());
+            let _ = child.wait();
             return why.map_or(Ok(None), Err);
         }
         thread::sleep(LOOK);
     }
-}
-
-fn end_group(child: &mut Child) {
-    if let Ok(pid) = i32::try_from(child.id()) {
-        // Fails only if all of them ended meanwhile.
-        let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
-    }
-    let _ = child.wait();
 }
 
 fn scratch() -> io::Result<File> {

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hopyard_net::is_ending;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use hopyard_net::{is_ending, kill_group};
 
 use super::words::Words;
 use super::{Error, PROMPT, Remote};
@@ -54,9 +52,7 @@ impl Drop for Remote {
         }
         // A command of the user may have started others, which are of its group where it leads one. It has not been waited
         // for, so no other process has its id.
-        if let Ok(pid) = i32::try_from(self.child.id()) {
-            let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
-        }
+        kill_group(self.child.id());
         // Fails only if it ended meanwhile; either way it is reaped below.
         let _ = self.child.kill();
         let _ = self.child.wait();
