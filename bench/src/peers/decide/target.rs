@@ -13,11 +13,11 @@ const QUIET: f64 = 2.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
-    /// The whole interval meets it.
+    /// The whole interval meets it, and both ways measured all of their tables.
     Met,
     /// No part of the interval meets it.
     Missed,
-    /// Part of the interval meets it.
+    /// Part of the interval meets it; or all of it does, but tables failed.
     Open,
     /// There is no target.
     Stated,
@@ -57,14 +57,19 @@ fn against(turns: &Tally, other: &Tally) -> Against {
         other: other.way,
         times,
         at_least,
-        speed: at_least.map_or(Outcome::Stated, |least| speed(times, least)),
+        speed: at_least.map_or(Outcome::Stated, |least| {
+            let is_whole = turns.failed == 0 && other.failed == 0;
+            speed(times, least, is_whole)
+        }),
         coverage: coverage(turns, other),
     }
 }
 
-fn speed(times: Option<Times>, least: f64) -> Outcome {
+/// A table that failed counts as one that took time and decided nothing. So the old release would look slow where it
+/// was never measured; then no target is met.
+fn speed(times: Option<Times>, least: f64, is_whole: bool) -> Outcome {
     match times {
-        Some(times) if times.low >= least => Outcome::Met,
+        Some(times) if times.low >= least && is_whole => Outcome::Met,
         Some(times) if times.high.is_some_and(|high| high < least) => Outcome::Missed,
         _ => Outcome::Open,
     }
@@ -102,6 +107,22 @@ mod tests {
         assert_eq!(outcome(true, 60, 12, 60), Outcome::Open);
         assert_eq!(outcome(false, 60, 12, 60), Outcome::Met);
         assert_eq!(outcome(false, 0, 0, 60), Outcome::Open);
+    }
+
+    #[test]
+    fn no_target_is_met_where_tables_failed() {
+        for failing in [Way::Windows, Way::Turns] {
+            let mut failed = decided(failing, true, 0, 1);
+            failed.told.clear();
+            failed.failed = Some("it does not start".to_owned());
+            let records = [
+                decided(Way::Turns, true, 60, 60),
+                decided(Way::Windows, true, 0, 60),
+                failed,
+            ];
+            let tallies = [Way::Turns, Way::Windows].map(|way| Tally::of(&records, way, true));
+            assert_eq!(all(&tallies)[0].speed, Outcome::Open, "{failing}");
+        }
     }
 
     #[test]

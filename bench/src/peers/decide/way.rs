@@ -33,7 +33,7 @@ impl Way {
     pub(super) const ALL: [Self; 4] = [Self::Windows, Self::Benchstat, Self::Netperf, Self::Turns];
 
     /// Whether hopyard makes the load.
-    fn is_hopyard(self) -> bool {
+    pub(super) fn is_hopyard(self) -> bool {
         matches!(self, Self::Windows | Self::Turns)
     }
 }
