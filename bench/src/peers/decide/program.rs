@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use hopyard::model::Axes;
+use hopyard::model::{Axes, CellStatus};
 use hopyard::stats::Verdict;
 use hopyard::{assess, signals};
 use nix::sys::signal::{Signal, kill};
@@ -39,6 +39,9 @@ struct Document {
 struct CellReport {
     path: String,
     axes: Sizes,
+    status: CellStatus,
+    #[serde(default)]
+    cause: Option<String>,
     #[serde(default)]
     estimates: BTreeMap<String, Value>,
     #[serde(default)]
@@ -107,13 +110,17 @@ impl Program {
             .stdout(create(&document)?)
             .stderr(create(&notes)?);
         let status = self.wait(command, limit * OVERRUN + STARTING)?;
-        // Status 1: a cell failed, which the document says too.
-        if !matches!(status.code(), Some(0 | 1)) {
-            let said = fs::read_to_string(&notes).unwrap_or_default();
-            let last = said.lines().last().unwrap_or("it said nothing").to_owned();
-            return Err(self.trouble(format!("ended with {status}: {last}")));
+        if status.success() {
+            return fs::read_to_string(&document).map_err(io("cannot read the document of a run"));
         }
-        fs::read_to_string(&document).map_err(io("cannot read the document of a run"))
+        // Status 1: a cell failed, and the document says why; or its traffic did not take its path.
+        let said = fs::read_to_string(&document).unwrap_or_default();
+        let cell = (status.code() == Some(1)).then(|| read(&said).err());
+        Err(self.trouble(cell.flatten().unwrap_or_else(|| {
+            let said = fs::read_to_string(&notes).unwrap_or_default();
+            let last = said.lines().last().unwrap_or("it said nothing");
+            format!("ended with {status}: {last}")
+        })))
     }
 
     /// Waits until it ends; passes an interrupt on, so that it leaves nothing behind.
@@ -176,8 +183,16 @@ fn arguments(question: &Question, cells: &[Cell]) -> Vec<String> {
     words
 }
 
+/// The document of a run all of whose cells were measured. A cell that failed is an error, even where some of its blocks
+/// have figures: its table took less time than it was meant to, so that it would raise the rate of decisions.
 fn read(text: &str) -> std::result::Result<Document, String> {
-    serde_json::from_str(text).map_err(|error| format!("printed no document of a run: {error}"))
+    let document: Document = serde_json::from_str(text)
+        .map_err(|error| format!("printed no document of a run: {error}"))?;
+    let mut cells = document.cells.iter();
+    match cells.find_map(CellReport::failure) {
+        Some(failure) => Err(failure),
+        None => Ok(document),
+    }
 }
 
 fn figure(question: &Question) -> &'static str {
@@ -212,12 +227,27 @@ fn rate(text: &str, question: &Question) -> std::result::Result<f64, String> {
 }
 
 impl CellReport {
-    fn is(&self, cell: Cell) -> bool {
+    /// What this cell's run says of it, if not all of it was measured.
+    fn failure(&self) -> Option<String> {
+        let what = match self.status {
+            CellStatus::Ok => return None,
+            CellStatus::Failed => "did not measure all of",
+            CellStatus::Unsupported => "cannot build",
+        };
         let size = self
-            .axes
-            .message_size_bytes
-            .or(self.axes.request_size_bytes);
-        self.path == cell.path && size == Some(cell.size)
+            .size()
+            .map_or_else(String::new, |size| format!(" with {size} bytes"));
+        let cause = self.cause.as_deref().unwrap_or("no cause is given");
+        Some(format!("{what} {}{size}: {cause}", self.path))
+    }
+
+    fn size(&self) -> Option<u32> {
+        let axes = &self.axes;
+        axes.message_size_bytes.or(axes.request_size_bytes)
+    }
+
+    fn is(&self, cell: Cell) -> bool {
+        self.path == cell.path && self.size() == Some(cell.size)
     }
 }
 
@@ -249,8 +279,8 @@ mod tests {
     #[test]
     fn answers_are_those_of_the_main_figure() {
         let text = r#"{"cells":[
-            {"path":"veth","axes":{"message_size_bytes":20000},"estimates":{"goodput_bps":{"value":2e10}}},
-            {"path":"bridge","axes":{"message_size_bytes":20000},"verdicts":{
+            {"path":"veth","axes":{"message_size_bytes":20000},"status":"ok","estimates":{"goodput_bps":{"value":2e10}}},
+            {"path":"bridge","axes":{"message_size_bytes":20000},"status":"ok","verdicts":{
               "cpu_ns_per_byte":{"base":"veth","ratio":{"value":2,"low":1,"high":3},"verdict":"different"},
               "goodput_bps":{"base":"veth","ratio":{"value":0.9,"low":0.8,"high":1.1,"n":8},"verdict":"inconclusive"}}}
         ]}"#;
@@ -261,9 +291,38 @@ mod tests {
         assert_eq!(rate(text, question("tcp_stream_paths")), Ok(2e10));
     }
 
+    /// The base or a compared cell: neither gives an answer, nor a rate, even if it has figures of some blocks.
+    #[test]
+    fn a_cell_that_was_not_measured_is_an_error() {
+        let question = question("tcp_stream_paths");
+        let text = |base: &str, other: &str| {
+            let cell = |path: &str, status: &str| {
+                format!(
+                    r#"{{"path":"{path}","axes":{{"message_size_bytes":20000}},"status":"{status}","cause":"no memory",
+                        "estimates":{{"goodput_bps":{{"value":2e10}}}},"verdicts":{{"goodput_bps":
+                        {{"ratio":{{"value":0.5,"low":0.4,"high":0.6}},"verdict":"different"}}}}}}"#
+                )
+            };
+            format!(
+                r#"{{"cells":[{},{}]}}"#,
+                cell("veth", base),
+                cell("bridge", other)
+            )
+        };
+        assert!(answers(&text("ok", "ok"), question).is_ok());
+        for status in ["failed", "unsupported"] {
+            for (base, other, path) in [(status, "ok", "veth"), ("ok", status, "bridge")] {
+                let said = answers(&text(base, other), question).unwrap_err();
+                let wanted = format!("{path} with 20000 bytes: no memory");
+                assert!(said.contains(&wanted), "{said}");
+            }
+            assert!(rate(&text(status, "ok"), question).is_err());
+        }
+    }
+
     #[test]
     fn a_quick_look_decides_nothing_and_a_missing_cell_is_an_error() {
-        let text = r#"{"cells":[{"path":"veth","axes":{"message_size_bytes":1401},"verdicts":{
+        let text = r#"{"cells":[{"path":"veth","axes":{"message_size_bytes":1401},"status":"ok","verdicts":{
             "goodput_bps":{"base":"message_size=1400","ratio":{"value":1,"low":0.9,"high":1.1}}}}]}"#;
         let told = answers(text, question("udp_stream_equal")).unwrap();
         assert_eq!(told[0].verdict, Verdict::Inconclusive);
