@@ -140,7 +140,7 @@ fn bench(options: &Options) -> Result<bool> {
         });
         fs::write(file, format!("{whole:#}\n")).map_err(io("cannot write the JSON file"))?;
     }
-    // With enough blocks, a table without a verdict means that hopyard or all peers could not be measured.
+    // With enough blocks, a table without a verdict means that hopyard or a peer could not be measured.
     let judges = usize::try_from(options.blocks).is_ok_and(|n| n >= verdict::LEAST_BLOCKS);
     Ok(!tables.iter().any(|table| match table.target {
         Target::Missed { .. } => true,
