@@ -39,7 +39,8 @@ struct Said {
 }
 
 impl Said {
-    /// How often the interval of a figure's ratio does not contain 1; figures without a comparison are left out.
+    /// How often the interval of a figure's ratio does not contain 1; figures without a comparison are left out, and
+    /// [`missing`] counts them.
     fn alarms(&self, figures: &[Figure]) -> Share {
         let mut share = Share::default();
         for verdict in figures.iter().filter_map(|f| f.verdict(&self.report)) {
@@ -111,7 +112,10 @@ fn rows(bench: &Bench, all: &[Said]) -> Result<Vec<Row>, Failure> {
     for said in all {
         fate.add(&said.report);
     }
-    let mut rows = vec![promised(bench, alarms(&Figure::ALL, &|_| true), fate)?];
+    let asked = (all.len() * Figure::ALL.len()) as u64;
+    let whole = alarms(&Figure::ALL, &|_| true);
+    let mut rows = vec![promised(bench, whole, asked, fate)?];
+    rows.extend(missing(all));
     let mut state = |what: String, share: Share| -> Result<(), Failure> {
         if share.of > 0 {
             rows.push(Row {
@@ -148,7 +152,42 @@ fn rows(bench: &Bench, all: &[Said]) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-fn promised(bench: &Bench, alarms: Share, fate: Fate) -> Result<Row, Failure> {
+/// A failed row for each figure that some tables do not compare.
+fn missing(all: &[Said]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for pattern in Pattern::ALL {
+        for figure in Figure::ALL {
+            let tables = all.iter().filter(|said| said.pattern == pattern);
+            let is_missing = |said: &&Said| figure.verdict(&said.report).is_none();
+            let missing = tables.clone().filter(is_missing).count();
+            if missing > 0 {
+                rows.push(Row::without_figures(
+                    "V18",
+                    format!("of these, {}: {}", pattern.name(), figure.name()),
+                    Verdict::Failed(format!(
+                        "not measured in {missing} of {} tables",
+                        tables.count()
+                    )),
+                ));
+            }
+        }
+    }
+    rows
+}
+
+/// Alarms of comparisons that are missing are not known, so that the promise is not shown to be kept.
+fn judged(seen: f64, had: u64, asked: u64) -> Verdict {
+    match Verdict::of(seen <= MOST) {
+        Verdict::Within if had < asked => Verdict::Failed(format!(
+            "{} of {asked} comparisons are missing",
+            asked - had
+        )),
+        verdict => verdict,
+    }
+}
+
+/// The row of the promise; `asked` comparisons make it whole.
+fn promised(bench: &Bench, alarms: Share, asked: u64, fate: Fate) -> Result<Row, Failure> {
     let share = alarms.estimate()?;
     let fewer = if share.value < FEWEST {
         "; fewer than 3 %: intervals are wider than they need be"
@@ -164,6 +203,48 @@ fn promised(bench: &Bench, alarms: Share, fate: Fate) -> Result<Row, Failure> {
         ),
         promised: "5 ± 2 %".to_owned(),
         seen: format!("{}{fewer}; {fate}", alarms.text()?),
-        verdict: Verdict::of(seen <= MOST),
+        verdict: judged(seen, alarms.of, asked),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use hopyard_analysis::testing;
+
+    use super::*;
+
+    fn said(pattern: Pattern, report: RunReport) -> Said {
+        Said {
+            load: LoadKind::TcpStream,
+            pattern,
+            report,
+        }
+    }
+
+    #[test]
+    fn a_comparison_that_is_missing_keeps_no_promise() {
+        assert_eq!(judged(0.05, 420, 420), Verdict::Within);
+        assert_eq!(judged(0.08, 418, 420), Verdict::Missed);
+        let Verdict::Failed(why) = judged(0.05, 418, 420) else {
+            panic!("two comparisons are missing");
+        };
+        assert_eq!(why, "2 of 420 comparisons are missing");
+    }
+
+    #[test]
+    fn each_missing_figure_has_a_row() {
+        let whole = || assess(&testing::compared(1.0));
+        let mut without = whole();
+        without.cells[1].verdicts.clear();
+        let [one, other] = Pattern::ALL;
+        assert!(missing(&[said(one, whole()), said(other, whole())]).is_empty());
+        let rows = missing(&[said(one, whole()), said(one, without), said(other, whole())]);
+        assert_eq!(rows.len(), Figure::ALL.len());
+        for (row, figure) in rows.iter().zip(Figure::ALL) {
+            let what = format!("of these, {}: {}", one.name(), figure.name());
+            assert_eq!(row.what, what);
+            let why = "not measured in 1 of 2 tables".to_owned();
+            assert_eq!(row.verdict, Verdict::Failed(why));
+        }
+    }
 }
