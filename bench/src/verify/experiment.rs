@@ -1,5 +1,8 @@
 //! Experiments, their results, and the registry.
 
+use std::ops::RangeInclusive;
+
+use hopyard::stats;
 use serde::Serialize;
 
 use crate::bench::Bench;
@@ -84,6 +87,33 @@ impl Row {
     ) -> Option<Self> {
         let why = format!("{had} of {asked} tables were measured in the time given");
         (had < asked).then(|| Self::without_figures(id, what, Verdict::Failed(why)))
+    }
+
+    /// Whether the mean slowdown of slowed cells, by the kernel's account, is what the experiment promises to find. If
+    /// not, or if it is not known, its tables prove nothing.
+    pub(crate) fn true_slowdown(
+        id: &'static str,
+        what: String,
+        slowdowns: &[f64],
+        promised: RangeInclusive<f64>,
+    ) -> Self {
+        let percent = |share: f64| 100.0 * share;
+        let (least, most) = (percent(*promised.start()), percent(*promised.end()));
+        let mean = stats::mean(slowdowns);
+        let verdict = match mean {
+            Some(mean) if promised.contains(&mean) => Verdict::Within,
+            Some(_) => Verdict::Failed("the slow cell is not as slow as it was to be made".into()),
+            None => Verdict::Failed("no table knows how slow the slow cell was".into()),
+        };
+        Self {
+            id,
+            what,
+            promised: format!(
+                "{least:.1} to {most:.1} % more service demand by the kernel's account"
+            ),
+            seen: mean.map_or_else(String::new, |mean| format!("{:+.2} %", percent(mean))),
+            verdict,
+        }
     }
 
     /// A part of an experiment for which there was no time.
@@ -212,6 +242,27 @@ impl Failure {
             Self::Lab(error) => error.is_unsupported(),
             Self::Net(error) => error.is_unsupported(),
             _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slowdown_that_is_not_the_one_to_find_proves_nothing() {
+        let row = |slowdowns: &[f64]| {
+            Row::true_slowdown("V0", "these tables".to_owned(), slowdowns, 0.027..=0.033)
+        };
+        assert_eq!(row(&[0.026, 0.034]).verdict, Verdict::Within);
+        assert_eq!(row(&[0.026, 0.034]).seen, "+3.00 %");
+        for slowdowns in [&[][..], &[0.0269], &[0.0331], &[f64::NAN], &[0.03, 0.09]] {
+            let verdict = row(slowdowns).verdict;
+            assert!(
+                matches!(verdict, Verdict::Failed(_)),
+                "{slowdowns:?}: {verdict:?}"
+            );
         }
     }
 }
