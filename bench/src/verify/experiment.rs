@@ -199,12 +199,13 @@ pub(crate) enum Failure {
         source: std::io::Error,
     },
     #[error(
-        "`{file}` was measured on another machine (Linux {kernel}, {cpu}): choose another directory with --keep"
+        "`{file}` is of {what} `{there}`, and this is `{here}`: go on with the same {what}, or choose another directory with --keep"
     )]
-    OtherMachine {
+    OtherTable {
         file: String,
-        kernel: String,
-        cpu: String,
+        what: &'static str,
+        there: String,
+        here: String,
     },
     #[error("interrupted")]
     Interrupted,
