@@ -1,6 +1,6 @@
 //! The same two namespaces, the server's worker behind ssh and behind `nsenter`: what a cell says, and what it costs to be asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,47 +19,106 @@ const LOADS: [&str; 2] = ["tcp_stream", "tcp_rr"];
 const CONFIDENCE: f64 = 0.95;
 const MARGIN: f64 = 0.02;
 
+/// What is compared, of those loads that have it.
+const QUANTITIES: [&str; 5] = [
+    "goodput_bps",
+    "transactions_per_s",
+    "cpu_ns_per_byte",
+    "cpu_ns_per_transaction",
+    "latency_p50_ns",
+];
+
+/// A load and a quantity.
+type Name = (String, String);
+
 /// Of a run: figures by load and quantity, and what each sample cost hopyard itself.
+#[derive(Default)]
 struct Run {
-    figures: BTreeMap<(String, String), f64>,
+    figures: BTreeMap<Name, f64>,
     wall_s: f64,
     cpu_s: f64,
 }
 
-fn compare_runs(ways: [&[Run]; 2]) {
-    let [own, ssh] = ways;
-    let names: Vec<&(String, String)> = own
-        .first()
-        .map(|run| run.figures.keys().collect())
-        .unwrap_or_default();
-    let mut told = Vec::new();
-    let mut table = Vec::new();
-    for name in names {
-        let of = |runs: &[Run]| -> Option<Vec<f64>> {
-            runs.iter()
-                .map(|run| run.figures.get(name).copied())
-                .collect()
-        };
-        if let (Some(own), Some(ssh)) = (of(own), of(ssh))
-            && let Some(compared) = stats::compare(&ssh, &own, CONFIDENCE)
-        {
-            told.push(name);
-            table.push(compared);
+/// A quantity over the pairs of runs that both have it.
+struct Line<'a> {
+    name: &'a Name,
+    pairs: usize,
+    /// None if the pairs are too few.
+    compared: Option<stats::Comparison>,
+}
+
+/// Every quantity that any run has.
+fn lines<'a>(own: &'a [Run], ssh: &'a [Run]) -> Vec<Line<'a>> {
+    let names: BTreeSet<&Name> = own
+        .iter()
+        .chain(ssh)
+        .flat_map(|run| run.figures.keys())
+        .collect();
+    let line = |name| {
+        let figure = |run: &Run| run.figures.get(name).copied();
+        let pairs = own.iter().zip(ssh);
+        let both = pairs.filter_map(|(own, ssh)| figure(own).zip(figure(ssh)));
+        let (own, ssh): (Vec<f64>, Vec<f64>) = both.unzip();
+        Line {
+            name,
+            pairs: own.len(),
+            compared: stats::compare(&ssh, &own, CONFIDENCE),
         }
-    }
-    for ((load, quantity), judged) in told
+    };
+    names.into_iter().map(line).collect()
+}
+
+/// The quantities that no load compares.
+fn not_compared(lines: &[Line<'_>]) -> Vec<&'static str> {
+    let compared = |quantity: &&str| {
+        let mut compared = lines.iter().filter(|line| line.compared.is_some());
+        compared.any(|line| line.name.1 == **quantity)
+    };
+    QUANTITIES
         .into_iter()
-        .zip(stats::judge(&table, MARGIN, CONFIDENCE))
-    {
-        tell(&format!(
-            "{load} {quantity}: ssh/nsenter {:.4}, {:.4} to {:.4} ({:?}, smallest detectable {:.1} %)",
-            judged.ratio.value,
-            judged.ratio.low,
-            judged.ratio.high,
-            judged.verdict,
-            judged.smallest_detectable * 100.0
+        .filter(|quantity| !compared(quantity))
+        .collect()
+}
+
+fn tell_lines(lines: &[Line<'_>], runs: usize) {
+    let table: Vec<stats::Comparison> = lines
+        .iter()
+        .filter_map(|line| line.compared.clone())
+        .collect();
+    let mut all_judged = stats::judge(&table, MARGIN, CONFIDENCE).into_iter();
+    for line in lines {
+        let (load, quantity) = line.name;
+        let of = format!("{load} {quantity}, {} of {runs} pairs", line.pairs);
+        let judged = line.compared.as_ref().and_then(|_| all_judged.next());
+        tell(&judged.map_or_else(
+            || format!("{of}: too few to compare"),
+            |judged| {
+                format!(
+                    "{of}: ssh/nsenter {:.4}, {:.4} to {:.4} ({:?}, smallest detectable {:.1} %)",
+                    judged.ratio.value,
+                    judged.ratio.low,
+                    judged.ratio.high,
+                    judged.verdict,
+                    judged.smallest_detectable * 100.0
+                )
+            },
         ));
     }
+}
+
+/// Tells what is compared and what it cost; an error if a quantity is not compared at all.
+fn compare_runs([own, ssh]: [&[Run]; 2]) -> Result<(), Failure> {
+    let lines = lines(own, ssh);
+    tell_lines(&lines, own.len());
+    tell_costs(own, ssh);
+    let without = not_compared(&lines);
+    if without.is_empty() {
+        return Ok(());
+    }
+    Err(format!("too few pairs of runs have {}", without.join(", ")).into())
+}
+
+fn tell_costs(own: &[Run], ssh: &[Run]) {
     let samples = f64::from(BLOCKS) * LOADS.len() as f64;
     for (name, runs) in [("nsenter", own), ("ssh", ssh)] {
         let mean = |of: fn(&Run) -> f64| {
@@ -94,8 +153,7 @@ pub(crate) fn compare(hopyard: &Path, pairs: u32) -> Result<(), Failure> {
         "{pairs} pairs of runs, {BLOCKS} blocks of {} each",
         LOADS.join(" and ")
     ));
-    compare_runs([&runs[0], &runs[1]]);
-    Ok(())
+    compare_runs([&runs[0], &runs[1]])
 }
 
 fn run(hopyard: &Path, site: &Site, server: &str, name: &str) -> Result<Run, Failure> {
@@ -140,13 +198,7 @@ fn run(hopyard: &Path, site: &Site, server: &str, name: &str) -> Result<Run, Fai
     let mut figures = BTreeMap::new();
     for cell in report["cells"].as_array().ok_or("a report without cells")? {
         let load = cell["load"].as_str().unwrap_or_default().to_owned();
-        for quantity in [
-            "goodput_bps",
-            "transactions_per_s",
-            "cpu_ns_per_byte",
-            "cpu_ns_per_transaction",
-            "latency_p50_ns",
-        ] {
+        for quantity in QUANTITIES {
             if let Some(value) = cell["estimates"][quantity]["value"].as_f64() {
                 figures.insert((load.clone(), quantity.to_owned()), value);
             }
@@ -157,4 +209,65 @@ fn run(hopyard: &Path, site: &Site, server: &str, name: &str) -> Result<Run, Fai
         wall_s,
         cpu_s,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that has every quantity but these.
+    fn run(nth: u32, without: &[&str]) -> Run {
+        let with = QUANTITIES
+            .into_iter()
+            .filter(|name| !without.contains(name));
+        let figure = |name: &str| {
+            (
+                ("tcp_rr".to_owned(), name.to_owned()),
+                100.0 + f64::from(nth),
+            )
+        };
+        Run {
+            figures: with.map(figure).collect(),
+            ..Run::default()
+        }
+    }
+
+    fn runs(without: impl Fn(u32) -> &'static [&'static str]) -> Vec<Run> {
+        (0..8).map(|nth| run(nth, without(nth))).collect()
+    }
+
+    #[test]
+    fn a_quantity_that_one_run_lacks_is_compared_by_the_other_pairs() {
+        let (whole, all) = (runs(|_| &[]), QUANTITIES.len());
+        let first: fn(u32) -> &'static [&'static str] =
+            |nth| if nth == 0 { &["goodput_bps"] } else { &[] };
+        for (own, ssh) in [(&runs(first), &whole), (&whole, &runs(first))] {
+            let lines = lines(own, ssh);
+            assert_eq!(lines.len(), all);
+            for line in &lines {
+                let pairs = if line.name.1 == "goodput_bps" { 7 } else { 8 };
+                assert_eq!(line.pairs, pairs, "{:?}", line.name);
+                assert!(line.compared.is_some(), "{:?}", line.name);
+            }
+            assert!(not_compared(&lines).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_quantity_without_a_line_is_an_error() {
+        let whole = runs(|_| &[]);
+        let none = runs(|_| &["latency_p50_ns"]);
+        let one = runs(|nth| if nth == 0 { &[] } else { &["latency_p50_ns"] });
+        assert!(compare_runs([&whole, &whole]).is_ok());
+        for (own, ssh) in [
+            (&none, &none),
+            (&whole, &none),
+            (&one, &whole),
+            (&one, &one),
+        ] {
+            assert_eq!(not_compared(&lines(own, ssh)), ["latency_p50_ns"]);
+            let error = compare_runs([own, ssh]).unwrap_err().to_string();
+            assert_eq!(error, "too few pairs of runs have latency_p50_ns");
+        }
+    }
 }
