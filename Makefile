@@ -111,7 +111,8 @@ verify: root toolchain ## experiments with a known answer: promised against seen
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
 
-bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, CNI plugins and the release before turns, switches beside their targets: two hours
+# Only the two of PEERS and DECIDE are judged by targets; plans and attach fail where something could not be measured.
+bench: root toolchain ## beside iperf3, iperf2, nuttcp, sockperf, CNI plugins and the release before turns, and plans of the switches: two hours
 	@scripts/need $(BUILD_PACKAGES) $(PEER_PACKAGES) $(if $(OLD),$(BPF_PACKAGES))
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench -p hopyard-cni
 ifeq ($(ARGS),)
