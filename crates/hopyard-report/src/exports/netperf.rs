@@ -126,9 +126,10 @@ fn banner(report: &RunReport, cell: &CellReport) -> String {
         .filter(|estimate| estimate.n > 1)
         .map(|estimate| estimate.half_width_ratio() * 100.0)
         .filter(|percent| percent.is_finite());
-    let level = report.run.confidence * 100.0;
+    // As it was chosen, without the dust of the last binary digits.
+    let level = (report.run.confidence * 1e6).round() / 1e4;
     match reached {
-        Some(percent) => format!("{ends} : +/-{percent:.3}% @ {level:.0}% conf.\n"),
+        Some(percent) => format!("{ends} : +/-{percent:.3}% @ {level}% conf.\n"),
         None => format!("{ends}\n"),
     }
 }

@@ -58,7 +58,12 @@ pub(super) fn costs(cell: &CellReport) -> Costs {
     }
     Costs {
         is_apart: false,
-        local: of(BUSY_CORES, CPU_PER_BYTE, CPU_PER_TRANSACTION, None),
+        local: of(
+            BUSY_CORES,
+            CPU_PER_BYTE,
+            CPU_PER_TRANSACTION,
+            cpus(ends.map(|ends| &ends.client)),
+        ),
         remote: Cost::default(),
     }
 }
@@ -89,13 +94,13 @@ mod tests {
             }),
             interface: None,
         };
-        let line = |load, figures: &[(&str, f64)]| {
+        let line_of = |are_one_machine: bool, load, figures: &[(&str, f64)]| {
             let mut cell = fixture::cell("as-is", Peer::Local, load).build();
             cell.endpoints = Some(EndpointsUsed {
                 server_address: "192.0.2.2".to_owned(),
                 client: end(8),
                 server: end(2),
-                are_one_machine: Some(false),
+                are_one_machine: Some(are_one_machine),
             });
             for (name, value) in figures {
                 let estimate = fixture::estimate(*value, 0.1);
@@ -104,15 +109,16 @@ mod tests {
             let mut report = fixture::run();
             report.cells = vec![cell];
             let text = render(&report);
-            assert!(text.contains("% I"), "{text}");
+            assert!(are_one_machine || text.contains("% I"), "{text}");
             assert!(
-                !text.lines().skip(5).any(|line| line.contains("% U")),
+                are_one_machine || !text.lines().skip(5).any(|line| line.contains("% U")),
                 "{text}"
             );
             let lines = text.lines().filter(|line| line.contains("0.30"));
             let fields = lines.flat_map(str::split_whitespace).map(str::to_owned);
             fields.collect::<Vec<_>>()
         };
+        let line = |load, figures: &[(&str, f64)]| line_of(false, load, figures);
         let stream = line(
             LoadKind::TcpStream,
             &[
@@ -132,5 +138,9 @@ mod tests {
             ],
         );
         assert_eq!(transactions[6..], ["10.00", "-1.00", "12.500", "-1.000"]);
+        // Both ends on one machine, which is not this one: of its 8 CPUs.
+        let whole = [(BUSY_CORES, 1.6), (CPU_PER_BYTE, 0.5)];
+        let together = line_of(true, LoadKind::TcpStream, &whole);
+        assert_eq!(together[5..7], ["20.00", "-1.00"]);
     }
 }
