@@ -132,7 +132,7 @@ fn answer(report: &DiffReport, layout: &Layout<'_>, changed: &[Compared<'_>]) ->
                 at least three times."
             .to_owned();
     }
-    let Some((cell, name, q)) = changed.first() else {
+    let Some(first) = changed.first() else {
         return match count(Some(Verdict::Equivalent)) {
             same if same == number => format!(
                 "B is as A: all {number} comparisons are equivalent within {}.",
@@ -149,6 +149,15 @@ fn answer(report: &DiffReport, layout: &Layout<'_>, changed: &[Compared<'_>]) ->
         own.count()
     };
     let (worse, better) = (of(Change::Worse), of(Change::Better));
+    // The first is one that trips the gate, which may be smaller than one that is not shown to be beyond it.
+    let losses = changed
+        .iter()
+        .filter(|(_, _, q)| q.change == Some(Change::Worse));
+    let far = |(_, _, q): &Compared<'_>| q.ratio.value.ln().abs();
+    let greatest = losses
+        .rev()
+        .max_by(|one, other| far(one).total_cmp(&far(other)));
+    let (cell, name, q) = greatest.unwrap_or(first);
     let found = match (worse, better) {
         (0, 0) => format!("different in {}", changed.len()),
         (0, better) => format!("better in {better}"),

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::schema;
 use crate::export;
 use crate::fixture::estimate;
-use crate::model::{DiffReport, Gate, IntervalFrom};
+use crate::model::{Change, DiffReport, Gate, IntervalFrom};
+use crate::stats::Estimate;
 
 use self::made::{report, rr, runs};
 
@@ -341,4 +342,25 @@ fn foreign_text_stays_in_its_line() {
         text.is_ascii() && !text.contains('\u{1b}') && !text.contains('\u{7}'),
         "{text}"
     );
+}
+
+/// The answer names the greatest loss, also where a smaller one trips the gate and stands first.
+#[test]
+fn the_greatest_loss_is_the_greatest() {
+    let mut report = report();
+    let mut all = report.cells.iter_mut().flat_map(|c| &mut c.comparisons);
+    let (_, q) = all
+        .find(|(_, q)| q.change == Some(Change::Worse) && q.trips_gate == Some(true))
+        .unwrap();
+    q.trips_gate = Some(false);
+    q.ratio = Estimate {
+        value: 1.5,
+        low: 1.01,
+        high: 2.2,
+        ..q.ratio.clone()
+    };
+    let text = render(&report, "comment");
+    assert!(text.contains("the greatest loss: "), "{text}");
+    let answer = text.lines().next().unwrap();
+    assert!(answer.contains("+50 %"), "{answer}");
 }
