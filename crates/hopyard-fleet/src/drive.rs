@@ -134,8 +134,13 @@ pub fn drive(
     watch: impl FnMut(Progress),
 ) -> Result<End> {
     let measured = measure(store, engine, time_limit, is_stopped, watch);
-    // What an earlier session measured and could not keep, and rounds that were broken off.
+    // What an earlier session measured and could not keep, what is missing of this one, and rounds that were broken off.
+    store.missing.clear();
     let kept = (0..store.fleet.rounds()).try_for_each(|round| keep(store, engine, round));
+    if measured.is_err() {
+        // The error is the one to report.
+        let _ = store.over(End::Broken);
+    }
     let end = measured?;
     kept?;
     store.over(end)?;

@@ -42,8 +42,12 @@ pub(crate) enum Line {
     },
     /// A machine did not answer any more.
     Lost { machine: u16, cause: String },
-    /// The samples of all pairs of a round that are measured by now are in a file.
-    Kept { round: u32 },
+    /// The samples of all pairs of a round that are measured by now are in a file, but for those `without`, by their places.
+    Kept {
+        round: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        without: Vec<usize>,
+    },
     /// `hopyard fleet run` ended.
     Ended { why: End },
 }
@@ -155,12 +159,12 @@ impl Fleet {
                     let lost = self.lost.get_mut(usize::from(machine));
                     *lost.ok_or_else(|| wrong("the plan has no such machine"))? = Some(cause);
                 }
-                Line::Kept { round } => {
+                Line::Kept { round, without } => {
                     let round = round as usize;
                     if round >= self.parts.len() {
                         return Err(wrong("the plan has no such round"));
                     }
-                    self.keep(round);
+                    self.keep(round, &without);
                 }
                 Line::Ended { why } => self.end = Some(why),
             }
@@ -215,10 +219,10 @@ impl Fleet {
         self.parts[round]
     }
 
-    /// Whatever a round has by now is in a file.
-    pub(crate) fn keep(&mut self, round: usize) {
+    /// Whatever a round has by now is in a file, but for the samples of these pairs, which were not to be had.
+    pub(crate) fn keep(&mut self, round: usize, without: &[usize]) {
         for place in self.not_kept(round) {
-            self.kept[place] = true;
+            self.kept[place] = !without.contains(&place);
         }
         self.parts[round] += 1;
     }
@@ -238,6 +242,7 @@ impl Fleet {
             (None, Some(End::TimeLimit)) => "the time was over before".to_owned(),
             (None, Some(End::Interrupted)) => "the fleet was interrupted before".to_owned(),
             (None, Some(End::Complete)) => "the fleet ended before".to_owned(),
+            (None, Some(End::Broken)) => "the fleet could not go on".to_owned(),
             (None, None) => "not measured yet".to_owned(),
         }
     }

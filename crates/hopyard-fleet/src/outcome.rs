@@ -60,4 +60,6 @@ pub enum End {
     Interrupted,
     /// Its time was over.
     TimeLimit,
+    /// It could not go on: no relay was left, or no process could be started.
+    Broken,
 }

@@ -36,6 +36,7 @@ pub fn text(fleet: &Fleet, ranks: &Ranks) -> String {
         Some(End::Complete) => {}
         Some(End::Interrupted) => out += " · interrupted",
         Some(End::TimeLimit) => out += " · the time was over",
+        Some(End::Broken) => out += " · it could not go on",
         None => out += " · it was killed, or still runs",
     }
     out.push('\n');
@@ -312,11 +313,16 @@ fn digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
+        // Two digits of what would read as nothing.
+        v if v > 0.0 && v < 0.0995 => {
+            let zeros = (-v.log10()).floor().clamp(1.0, 12.0);
+            format!("{value:.*}", zeros as usize + 2)
+        }
         _ => format!("{value:.2}"),
     }
 }
 
-fn times(ratio: f64) -> String {
+pub(crate) fn times(ratio: f64) -> String {
     format!("{}×", digits(ratio))
 }
 
@@ -357,6 +363,9 @@ mod tests {
             assert_eq!(with_unit(&rate, value), text);
         }
         assert_eq!(with_unit(&time, 41_250.0), "41.2 µs");
+        // What is measured does not read as nothing.
+        let shown = [1.0, 0.0996, 0.0042, 0.0, 12.0].map(times);
+        assert_eq!(shown, ["1.00×", "0.10×", "0.0042×", "0.00×", "12.0×"]);
     }
 
     #[test]

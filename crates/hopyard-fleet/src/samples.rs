@@ -132,19 +132,45 @@ mod tests {
     use crate::outcome::{Outcome, State};
     use crate::plan::tests::machines;
     use crate::plan::{Plan, Settings};
+    use crate::store::Store;
 
-    fn fleet() -> Fleet {
-        let plan = Plan::new(machines(2), &Settings::default()).unwrap();
-        let mut fleet = Fleet::new(plan, "2026-03-01T10:15:00.25Z".to_owned());
-        fleet.outcomes[0] = Some(Outcome {
+    fn outcome() -> Outcome {
+        Outcome {
             state: State::Measured,
             attempt: 2,
             began_ms: 0,
             took_ms: 0,
             cause: None,
             figures: Vec::new(),
-        });
+        }
+    }
+
+    fn fleet() -> Fleet {
+        let plan = Plan::new(machines(2), &Settings::default()).unwrap();
+        let mut fleet = Fleet::new(plan, "2026-03-01T10:15:00.25Z".to_owned());
+        fleet.outcomes[0] = Some(outcome());
         fleet
+    }
+
+    /// Of a round of two pairs one could be read.
+    #[test]
+    fn samples_that_were_not_to_be_had_are_asked_for_again() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("fleet");
+        let plan = Plan::new(machines(4), &Settings::default()).unwrap();
+        let mut store = Store::create(&directory, plan.clone()).unwrap();
+        let round: Vec<usize> = store.fleet.places(0).collect();
+        assert_eq!(round.len(), 2);
+        for place in &round {
+            store.ended(*place, outcome()).unwrap();
+        }
+        store.keep(0, &[(round[0], vec![sample(0, None)])]).unwrap();
+        assert_eq!(store.fleet.not_kept(0), round[1..]);
+        drop(store);
+        let mut store = Store::resume(&directory, &plan.endpoints).unwrap();
+        assert_eq!(store.fleet.not_kept(0), round[1..]);
+        store.keep(0, &[(round[1], vec![sample(0, None)])]).unwrap();
+        assert!(store.fleet.not_kept(0).is_empty());
     }
 
     fn sample(block: u32, cause: Option<String>) -> Sample {

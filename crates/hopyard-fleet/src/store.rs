@@ -161,17 +161,21 @@ impl Store {
         Ok(())
     }
 
-    /// Writes samples of pairs of a round into a file of their own. All that are measured by now count as kept.
+    /// Writes samples of pairs of a round into a file of their own. Those that are missing are asked for again when the fleet goes on.
     pub(crate) fn keep(&mut self, round: usize, samples: &[(usize, Vec<Sample>)]) -> Result<()> {
-        if !samples.is_empty() {
-            let part = self.fleet.next_part(round);
-            let file = samples::file(&self.fleet, &self.directory, round, part);
-            samples::write(&self.fleet, &file, samples)?;
+        if samples.is_empty() {
+            return Ok(());
         }
+        let part = self.fleet.next_part(round);
+        let file = samples::file(&self.fleet, &self.directory, round, part);
+        samples::write(&self.fleet, &file, samples)?;
+        let mut without = self.fleet.not_kept(round);
+        without.retain(|place| samples.iter().all(|(kept, _)| kept != place));
         self.append(&Line::Kept {
             round: u32::try_from(round).unwrap_or(u32::MAX),
+            without: without.clone(),
         })?;
-        self.fleet.keep(round);
+        self.fleet.keep(round, &without);
         Ok(())
     }
 
