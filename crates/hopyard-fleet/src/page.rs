@@ -73,13 +73,15 @@ pub fn page(of: &Page<'_>) -> String {
         (not_measured(of))
         (history::history(of.fleet, of.ranks, of.history))
     };
-    page_of(
+    let page = page_of(
         &format!(
             "hopyard fleet of {}",
             units::counted(of.fleet.plan.endpoints.len(), "endpoint")
         ),
         &body,
-    )
+    );
+    // It may be of somebody else's directory, and go to a terminal.
+    plain::document(&page).into_owned()
 }
 
 fn answer(of: &Page<'_>) -> String {
@@ -92,8 +94,9 @@ fn answer(of: &Page<'_>) -> String {
     let worst = of.ranks.machines.iter().find(|m| m.standing.is_some());
     if let Some((machine, standing)) = worst.and_then(|m| Some((m, m.standing?))) {
         text += &format!(
-            "; the worst machine is {} at {standing:.2}× of the median",
-            of.fleet.name(machine.machine)
+            "; the worst machine is {} at {} of the median",
+            of.fleet.name(machine.machine),
+            crate::report::times(standing)
         );
     }
     text + "."

@@ -127,7 +127,7 @@ fn short(verdict: &VerdictReport) -> String {
             let size = verdict.smallest_detectable.map(percent);
             format!("?{}", size.unwrap_or_default())
         }
-        decided if verdict.ratio.value < 9.995 => {
+        decided if (0.0995..9.995).contains(&verdict.ratio.value) => {
             format!("{:.2}{}", verdict.ratio.value, symbol(decided))
         }
         decided => format!(
