@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// Most endpoints of a fleet: 2.1 million pairs, or twice as many where each is measured both ways.
 pub(crate) const MOST_ENDPOINTS: usize = 2048;
 /// Names are parts of file names, two of them in one.
-const LONGEST_NAME: usize = 64;
+pub(crate) const LONGEST_NAME: usize = 64;
 
 /// A machine, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

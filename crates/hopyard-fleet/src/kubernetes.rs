@@ -135,7 +135,7 @@ fn of(list: List, kubectl: &[String]) -> std::result::Result<Vec<Endpoint>, Stri
             name: of_job.map_or_else(|| name.clone(), |(job, index)| format!("{job}-{index}")),
             connect: shlex::try_join(words).map_err(|e| e.to_string())?,
             address: pod.status.address,
-            rack: label(ZONE).or(pod.spec.node),
+            rack: label(ZONE).or(pod.spec.node).map(shortened),
             kind: None,
         });
     }
@@ -150,6 +150,12 @@ fn of(list: List, kubectl: &[String]) -> std::result::Result<Vec<Endpoint>, Stri
     };
     endpoints.sort_by_key(key);
     Ok(endpoints)
+}
+
+/// A node may have a longer name than a rack, which is only shown.
+fn shortened(mut rack: String) -> String {
+    rack.truncate(rack.floor_char_boundary(endpoints::LONGEST_NAME));
+    rack
 }
 
 /// What a Job of endpoints is made from.
@@ -185,6 +191,12 @@ impl Manifest {
                     plain::line(name)
                 )));
             }
+        }
+        if self.name.contains("--") {
+            return Err(Error::Wrong(format!(
+                "`{}` cannot be the name of the Job: its pods become endpoints, whose results are kept in directories CLIENT--SERVER",
+                plain::line(&self.name)
+            )));
         }
         if self.image.is_empty()
             || self
