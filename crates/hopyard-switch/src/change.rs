@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 use crate::here::is_pair;
 use crate::layout::{
-    Config, HOLDS_ADDRESS, HOLDS_STATION, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP, PORT_FOLLOW,
-    PORT_ISOLATED, PORT_PEER, PORT_QUEUED, PORT_RATE_IN, PORT_RATE_OUT, PORT_ROUTER, PortRecord,
+    Bucket, Config, HOLDS_ADDRESS, HOLDS_STATION, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP,
+    PORT_FOLLOW, PORT_ISOLATED, PORT_PEER, PORT_QUEUED, PORT_RATE_IN, PORT_RATE_OUT, PORT_ROUTER,
+    PortRecord,
 };
 use crate::limit::Broadcasts;
 use crate::port::{sure_len, way_in};
@@ -92,17 +93,25 @@ impl Switch {
         self.finish_change(Config { changing, ..config })
     }
 
-    /// Writes what is to change of a port's rates, with full buckets. The flags say whether they hold: they come after.
+    /// Writes what is to change of a port's rates, with full buckets; a rate that the port has keeps its bucket as it is. The flags say
+    /// whether they hold: they come after.
     fn set_rates(&mut self, slot: u32, change: &PortChange<'_>) -> Result<()> {
         if change.rate_in.is_none() && change.rate_out.is_none() {
             return Ok(());
         }
         let mut limits = self.state.limits(slot)?;
+        let flags = self.state.port(slot)?.flags;
+        let has =
+            |flag, bucket: &Bucket, rate| flags & flag != 0 && Rate::from_bucket(bucket) == rate;
         // A port with a flag that is about to go needs its bucket until then.
-        if let Some(rate) = change.rate_in.filter(|rate| is_limited(*rate)) {
+        if let Some(rate) = change.rate_in.filter(|rate| is_limited(*rate))
+            && !has(PORT_RATE_IN, &limits.inward, rate)
+        {
             limits.inward = rate.to_bucket();
         }
-        if let Some(rate) = change.rate_out.filter(|rate| is_limited(*rate)) {
+        if let Some(rate) = change.rate_out.filter(|rate| is_limited(*rate))
+            && !has(PORT_RATE_OUT, &limits.outward, rate)
+        {
             limits.outward = rate.to_bucket();
         }
         self.state.set_limits(slot, limits)

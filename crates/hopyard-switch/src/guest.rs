@@ -70,8 +70,12 @@ impl Switch {
     /// Takes the lock. Where somebody made the switch anew since it was opened, it is that one from then on.
     fn renew(&mut self) -> Result<Lock> {
         let lock = Lock::at_home()?.ok_or_else(|| no_switch(&self.name))?;
-        if !self.state.is_in(&self.directory) {
-            *self = Self::unlocked(&self.name)?.ok_or_else(|| no_switch(&self.name))?;
+        match of_whole(&self.name, |directory| self.state.is_in(directory))? {
+            Some(true) => {}
+            Some(false) => {
+                *self = Self::unlocked(&self.name)?.ok_or_else(|| no_switch(&self.name))?;
+            }
+            None => return Err(no_switch(&self.name)),
         }
         Ok(lock)
     }

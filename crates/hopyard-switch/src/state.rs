@@ -139,8 +139,8 @@ impl State {
     }
 
     /// Are these the maps in the directory? Those of a switch stay as long as it is there.
-    pub(crate) fn is_in(&self, directory: &Path) -> bool {
-        id(&directory.join(CONFIG)).is_ok_and(|id| id == self.id)
+    pub(crate) fn is_in(&self, directory: &Path) -> Result<bool> {
+        Ok(id(&directory.join(CONFIG))? == self.id)
     }
 
     pub(crate) fn config(&self) -> Result<Config> {

@@ -13,7 +13,7 @@ use crate::hook::Hooks;
 use crate::layout::{Config, Counters, SLOT_HOST, SLOT_WIRE, SWITCH_ANSWERS};
 use crate::lock::Lock;
 use crate::shortcut::ShortcutCounters;
-use crate::state::State;
+use crate::state::{Stage, State, stage};
 
 /// A switch that was found or made.
 pub struct Switch {
@@ -52,15 +52,19 @@ impl Switch {
         &self.name
     }
 
-    /// The lock, while the switch still stands: somebody else may have deleted it since it was found, and made one of that name.
+    /// The lock, while the switch still stands whole: somebody else may have deleted it since it was found, and made one of that name.
     pub(crate) fn lock(&self) -> Result<Lock> {
         let lock = Lock::at_home()?.filter(|_| is_directory(&self.directory));
         let lock = lock.ok_or_else(|| no_switch(&self.name))?;
-        if self.state.is_in(&self.directory) {
+        match stage(&self.directory)? {
+            Stage::Unfinished => return Err(no_switch(&self.name)),
+            found => found.check_layout(&self.name)?,
+        }
+        if self.state.is_in(&self.directory)? {
             return Ok(lock);
         }
         let what = format!("use switch `{}`", self.name);
-        let why = "it was deleted and made anew since it was opened: open it again";
+        let why = "somebody deleted it and made it anew meanwhile: do it again";
         Err(Error::invalid(what, why))
     }
 

@@ -291,7 +291,7 @@ fn another_versions_switch_is_left_alone_but_can_be_deleted() {
         let other = Switch::create(&new).unwrap();
         let error = ours.set_answers(true).unwrap_err();
         assert!(error.is_usage(), "{error:?}");
-        assert!(error.to_string().contains("made anew"), "{error}");
+        assert!(error.to_string().contains("made it anew"), "{error}");
         assert!(ours.delete().is_err());
         assert!(directory(&name).exists());
         other.delete().unwrap();

@@ -232,6 +232,36 @@ fn rates_are_changed_in_place_and_go_with_the_port() {
     assert!(share(&site, &site.guests[0], to, limit, 1) > 2.0);
 }
 
+/// What a port has used of its burst stays used when it is told its rate again, as `apply` does with each change.
+#[test]
+fn a_rate_that_stays_gives_no_second_burst() {
+    let site = Site::new("rate-same", 2);
+    site.connect(false, |_, _| {});
+    let _open = listen(&site.guests[1]);
+    let limit = with_burst("1mbit", 4_000_000);
+    let set = |isolated| {
+        let change = PortChange {
+            device: "p0",
+            rate_out: Some(limit),
+            isolated: Some(isolated),
+            ..PortChange::default()
+        };
+        site.switch(|switch| switch.set_port(&change)).unwrap();
+    };
+    let sent = || {
+        let before = party(&site, "p1").counters.tx_bytes;
+        flood(&site.guests[0], v4(guest(1)), 40, Duration::ZERO);
+        party(&site, "p1").counters.tx_bytes - before
+    };
+    set(false);
+    let burst = sent();
+    assert!(burst > 3_900_000, "{burst}");
+    set(true);
+    set(false);
+    let rest = sent();
+    assert!(rest < 1_500_000, "{rest}");
+}
+
 #[test]
 fn a_port_that_is_flooded_is_found_all_the_same() {
     let site = Site::new("rate-found", 2);
