@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::Value;
@@ -173,11 +174,15 @@ impl Ipam<'_> {
             .env("CNI_PATH", self.path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let lock = record.map(Record::share).transpose()?;
-        let mut child = program
-            .spawn()
-            .map_err(|error| self.error(command, &error.to_string()))?;
-        drop(lock);
+        let mut child = {
+            // Whatever is started while a lock can be inherited would get it, too: GC has several plugins run.
+            static STARTS: Mutex<()> = Mutex::new(());
+            let _turn = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+            let _lock = record.map(Record::share).transpose()?;
+            program
+                .spawn()
+                .map_err(|error| self.error(command, &error.to_string()))?
+        };
         if let Some(mut stdin) = child.stdin.take() {
             // A plugin that does not read it says so itself.
             let _ = stdin.write_all(self.conf.as_bytes());
@@ -271,6 +276,8 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
+        // Nobody reads what it still says.
+        self.child.stdout = None;
         // Whoever takes back what it gave does so after its end.
         let _ = self.child.wait();
     }
