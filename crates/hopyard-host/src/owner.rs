@@ -7,6 +7,10 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
 /// The machine's first PID namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h). All others have greater numbers
 /// (`PROC_DYNAMIC_FIRST`).
 const INITIAL: u32 = 0xEFFF_FFFC;
@@ -44,7 +48,11 @@ impl Owner {
     pub fn me() -> Self {
         Self {
             pid: std::process::id(),
-            started: start_time("self").and_then(unshifted).unwrap_or(0),
+            started: start_time("self")
+                .ok()
+                .flatten()
+                .and_then(unshifted)
+                .unwrap_or(0),
             namespace: namespace_of("self").unwrap_or(0),
         }
     }
@@ -53,24 +61,23 @@ impl Owner {
     #[must_use]
     pub fn life(self) -> Life {
         match shown_namespace() {
-            Some(shown) if shown == self.namespace => {
-                if self.is(&self.pid.to_string()) {
-                    Life::Lives
-                } else {
-                    Life::Gone
-                }
-            }
+            Some(shown) if shown == self.namespace => match start_time(&self.pid.to_string()) {
+                Ok(started) if self.began_at(started) => Life::Lives,
+                // As /proc may be mounted (`hidepid`), it shows only what the reader may trace.
+                Err(_) if is_there(self.pid) => Life::Hidden,
+                _ => Life::Gone,
+            },
             // The first namespace shows the processes of all others.
             Some(INITIAL) => self.life_in_other().unwrap_or(Life::Hidden),
             _ => Life::Hidden,
         }
     }
 
-    /// Whether the process that /proc shows is this one, and runs. If start times cannot be compared, the pid alone
-    /// decides. Then another process with that pid keeps a leftover; the opposite mistake would end a lab that is in
-    /// use.
-    fn is(self, process: &str) -> bool {
-        let Some(shown) = start_time(process) else {
+    /// Whether a process with its pid that /proc shows is this one, by when it started; `None`: it has ended. If start times cannot be
+    /// compared, the pid alone decides. Then another process with that pid keeps a leftover; the opposite mistake would end a lab that
+    /// is in use.
+    fn began_at(self, shown: Option<u64>) -> bool {
+        let Some(shown) = shown else {
             return false;
         };
         // If the offset is not a multiple of a tick, the two readings differ by one.
@@ -80,6 +87,8 @@ impl Owner {
 
     /// Searches the process among those of all PID namespaces.
     fn life_in_other(self) -> io::Result<Life> {
+        // The first process is nobody's to trace but root's: where it is hidden, others are.
+        fs::metadata("/proc/1")?;
         for entry in fs::read_dir("/proc")?.flatten() {
             let name = entry.file_name();
             let Some(pid) = name.to_str().filter(|name| name.parse::<u32>().is_ok()) else {
@@ -91,7 +100,10 @@ impl Owner {
                 continue;
             }
             match namespace_of(pid) {
-                Ok(namespace) if namespace == self.namespace && self.is(pid) => {
+                Ok(namespace)
+                    if namespace == self.namespace
+                        && self.began_at(start_time(pid).ok().flatten()) =>
+                {
                     return Ok(Life::Lives);
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
@@ -245,17 +257,29 @@ fn pids_of(process: &str) -> Vec<u32> {
         .collect()
 }
 
-/// When a process that has not ended started: field 22 of /proc/PID/stat, clock ticks since boot by the reader's time
-/// namespace.
-fn start_time(process: &str) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let mut fields = rest.split_ascii_whitespace();
-    // A zombie holds nothing any more.
-    if fields.next() == Some("Z") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+/// When a process started: field 22 of /proc/PID/stat, clock ticks since boot by the reader's time namespace. `None`: it has ended.
+///
+/// # Errors
+/// /proc does not show it.
+fn start_time(process: &str) -> io::Result<Option<u64>> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let started = || {
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let mut fields = rest.split_ascii_whitespace();
+        // A zombie holds nothing any more.
+        if fields.next() == Some("Z") {
+            return None;
+        }
+        fields.nth(18)?.parse().ok()
+    };
+    Ok(started())
+}
+
+/// Is there a process with this pid, whether /proc shows it or not?
+fn is_there(pid: u32) -> bool {
+    // 0 is the caller's own process group.
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0);
+    pid.is_some_and(|pid| kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH))
 }
 
 /// A start time from this process's /proc, converted to the first time namespace; `None` if that is not possible.
@@ -322,6 +346,15 @@ mod tests {
         // 5 s after the boot of the host, seen from a namespace where this is -5 s.
         let shown = u64::MAX / 10_000_000 - 499;
         assert!(without(shown, -1000).unwrap().abs_diff(500) <= 1);
+    }
+
+    /// 0 is this process's own group, which a signal would reach.
+    #[test]
+    fn a_process_is_there_whatever_proc_shows() {
+        let is_there = [std::process::id(), 1, 0, u32::MAX].map(is_there);
+        assert_eq!(is_there, [true, true, false, false]);
+        assert!(start_time("self").unwrap().is_some());
+        assert!(start_time("0").is_err());
     }
 
     #[test]
