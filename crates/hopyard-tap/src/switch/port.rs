@@ -43,10 +43,6 @@ impl Port {
     ) -> Result<Self> {
         let handle = Handle::new(&new.ns)?;
         let (device, first) = new.ns.run(|| open(&new.device, &handle))??;
-        if !device.is_multi_queue() {
-            let what = format!("make `{}` a port of the tap switch", new.device);
-            return Err(Error::NotMultiQueue { what });
-        }
         set_offloads(&first, switch.offloads)?;
         handle.set_up(&new.device)?;
         let port = Self {
@@ -184,6 +180,11 @@ fn another(device: &Device, queue: &Queue) -> Result<Queue> {
 }
 
 fn open(name: &str, handle: &Handle) -> Result<(Device, Queue)> {
+    // Before it is opened, which sets its header.
+    if Device::find(name)?.is_some_and(|link| !link.multi_queue) {
+        let what = format!("make `{name}` a port of the tap switch");
+        return Err(Error::NotMultiQueue { what });
+    }
     match Device::open_with(name, Some(HEADER)) {
         Err(Error::Missing { .. }) => {}
         found => return found,

@@ -2,8 +2,8 @@
 
 use etherparse::PacketBuilder;
 use hopyard_net::cpu;
-use hopyard_tap::Error;
 use hopyard_tap::switch::{Choice, NewPort, NewSwitch, QueueCount, Reason, Switch};
+use hopyard_tap::{Device, Error, NewDevice, Queues};
 
 use crate::stations::{BROADCAST, TAP, frame, heard, joined, mac, until};
 
@@ -181,4 +181,22 @@ fn the_devices_go_with_the_switch_and_what_makes_no_sense_is_refused() {
     );
     let other = refused(&["a", "lo"], one);
     assert!(matches!(other, Error::OtherKind { .. }), "{other}");
+
+    // Somebody's own tap keeps the header that it has.
+    let single = NewDevice {
+        queues: Queues::Single,
+        persistent: true,
+        ..NewDevice::tap("old")
+    };
+    let seen = || ns().run(|| Device::find("old").unwrap().unwrap()).unwrap();
+    drop(ns().run(|| single.create().unwrap()).unwrap());
+    let before = seen();
+    let new = NewSwitch {
+        ports: ports(&["old", "a"]),
+        ..NewSwitch::default()
+    };
+    let error = new.start().unwrap_err();
+    assert!(matches!(error, Error::NotMultiQueue { .. }), "{error}");
+    assert!(!before.vnet_header);
+    assert_eq!(seen(), before);
 }
