@@ -56,20 +56,31 @@ impl Builder {
     pub(super) fn use_flow_table(&mut self) -> Result<()> {
         let name = self.id.to_string();
         let _turn = turn()?;
-        let noted = HOME.names()?.iter().find_map(|other| before(other).ok());
-        let before = match noted {
-            Some(before) => before,
-            None => entries()?,
-        };
+        let others = HOME.names()?;
+        let noted = others.iter().find_map(|other| before(other).ok());
+        let now = entries()?;
+        let before = noted.filter(|_| now == ENTRIES).unwrap_or(now);
         let directory = HOME.make(&name)?;
         self.push(Table(name));
-        let file = directory.join(BEFORE);
-        fs::write(&file, before.to_string()).map_err(file_error("write", &file))?;
-        if entries()? < ENTRIES {
+        note(&directory, before)?;
+        // Somebody has set it since: that is what the last of them gives back.
+        for other in others
+            .iter()
+            .filter(|_| noted.is_some_and(|noted| noted != before))
+        {
+            note(&HOME.directory(other), before)?;
+        }
+        if now < ENTRIES {
             set_entries(ENTRIES)?;
         }
         Ok(())
     }
+}
+
+/// Writes down the size that the table had.
+fn note(directory: &Path, before: u32) -> Result<()> {
+    let file = directory.join(BEFORE);
+    fs::write(&file, before.to_string()).map_err(file_error("write", &file))
 }
 
 impl Part for Table {
