@@ -32,8 +32,9 @@ impl Cleaned {
     }
 
     fn unfinished_labs(&mut self, survey: &Survey) {
-        for name in &survey.unfinished {
-            self.note(format!("unfinished lab `{name}`"), keep::remove(name));
+        for lab in &survey.unfinished {
+            let removed = format!("unfinished lab `{}`", lab.name);
+            self.note(removed, keep::remove(&lab.name, Some(lab.seen)));
         }
     }
 
@@ -41,7 +42,7 @@ impl Cleaned {
         for foreign in &survey.foreign {
             if force {
                 let removed = format!("lab `{}`, which is {}", foreign.name, foreign.why);
-                self.note(removed, keep::remove(&foreign.name));
+                self.note(removed, keep::remove(&foreign.name, Some(foreign.seen)));
             } else {
                 self.left_alone.push(format!(
                     "{foreign}: left alone; take it down with the version that built it, or with \
@@ -135,7 +136,7 @@ pub fn find() -> Result<Vec<Leftover>> {
         .map(|(kind, name)| leftover(name, kind.effect()))
         .collect();
     let unfinished = keep::survey()?.unfinished.into_iter();
-    all.extend(unfinished.map(|name| leftover(name, HOLDS)));
+    all.extend(unfinished.map(|lab| leftover(lab.name, HOLDS)));
     Ok(all)
 }
 

@@ -112,7 +112,7 @@ pub fn up(name: &str, path: &'static super::Path, peer: Peer, axes: &Axes) -> Re
     claim(&kept)?;
     let built = stand(kept, path);
     if built.is_err() {
-        for problem in remove(name) {
+        for problem in remove(name, None) {
             crate::note(format_args!("{problem}"));
         }
     }

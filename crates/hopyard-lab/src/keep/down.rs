@@ -59,7 +59,7 @@ pub(crate) fn take_down(name: &str, force: bool) -> Result<TakenDown> {
         )));
     }
     Ok(TakenDown {
-        problems: remove_as(name, looked_at),
+        problems: remove(name, looked_at),
         builder,
     })
 }
@@ -78,13 +78,9 @@ fn check_has_ended(name: &str, builder: Owner) -> Result<()> {
     }
 }
 
-/// Removes whatever there is of a kept lab, going on past failures.
-pub(crate) fn remove(name: &str) -> Vec<String> {
-    remove_as(name, None)
-}
-
-/// The same of a lab that has this directory, where it matters which: another one may have got the name meanwhile.
-fn remove_as(name: &str, looked_at: Option<Identity>) -> Vec<String> {
+/// Removes whatever there is of a kept lab that has this directory, going on past failures. Another one may have got the name
+/// meanwhile.
+pub(crate) fn remove(name: &str, looked_at: Option<Identity>) -> Vec<String> {
     let home = match set_aside(name, looked_at) {
         Ok(Some(home)) => home,
         // Somebody else was faster.

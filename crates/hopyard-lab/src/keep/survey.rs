@@ -17,18 +17,28 @@ use crate::owner::{LabId, Life, Owner};
 pub struct Survey {
     /// Kept labs, by name.
     pub whole: Vec<Kept>,
-    /// Names of unfinished labs and drafts whose builder has ended.
-    pub unfinished: Vec<String>,
+    /// Unfinished labs and drafts whose builder has ended.
+    pub unfinished: Vec<Unfinished>,
     /// Owners of unfinished labs whose PID namespace cannot be seen from here.
     pub hidden: Vec<String>,
     /// What this version does not understand.
     pub foreign: Vec<Foreign>,
 }
 
+/// A directory below [`HOME`] that was never finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    pub name: String,
+    /// Which directory it was.
+    pub(crate) seen: Identity,
+}
+
 /// A directory below [`HOME`] that this version does not understand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     pub name: String,
+    /// Which directory it was.
+    pub(crate) seen: Identity,
     /// What is the matter.
     pub why: String,
 }
@@ -46,15 +56,19 @@ impl std::fmt::Display for Foreign {
 pub fn survey() -> Result<Survey> {
     let mut survey = Survey::default();
     for name in entries()? {
+        // Another one may have the name by the time that this one is removed.
+        let Some(seen) = identity(&directory(&name)) else {
+            continue;
+        };
         let owner = match maker_of_draft(&name) {
             Some(maker) => maker,
-            None => match look(&name) {
+            None => match look(&name, seen) {
                 Look::Whole(kept) => {
                     survey.whole.push(*kept);
                     continue;
                 }
                 Look::Foreign(why) => {
-                    survey.foreign.push(Foreign { name, why });
+                    survey.foreign.push(Foreign { name, seen, why });
                     continue;
                 }
                 Look::Unfinished(owner) => owner,
@@ -62,7 +76,7 @@ pub fn survey() -> Result<Survey> {
             },
         };
         match owner.life() {
-            Life::Gone => survey.unfinished.push(name),
+            Life::Gone => survey.unfinished.push(Unfinished { name, seen }),
             Life::Hidden => survey.hidden.push(owner.to_string()),
             Life::Lives => {}
         }
@@ -77,12 +91,11 @@ enum Look {
     Gone,
 }
 
-/// What a directory holds that is no draft.
-fn look(name: &str) -> Look {
-    let there = identity(&directory(name));
+/// What the directory that was seen holds, which is no draft.
+fn look(name: &str, seen: Identity) -> Look {
     let kept = check_name(name).and_then(|()| state_in(&directory(name)));
     // It may have gone away meanwhile, and perhaps another of its name came.
-    if there.is_none() || there != identity(&directory(name)) {
+    if identity(&directory(name)) != Some(seen) {
         return Look::Gone;
     }
     match kept {
@@ -139,7 +152,7 @@ impl States {
 }
 
 /// Device and inode number of a directory.
-pub(super) type Identity = (u64, u64);
+pub(crate) type Identity = (u64, u64);
 
 /// Which directory has a path just now.
 pub(super) fn identity(path: &Path) -> Option<Identity> {
