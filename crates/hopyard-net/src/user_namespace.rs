@@ -61,14 +61,16 @@ pub fn enter_own_user_namespace() -> Result<()> {
     own_run().map_err(|error| Error::from_io("make a /run of its own", error))
 }
 
-/// Mounts a file system on `/run` in which each entry is the one that was there.
+/// Mounts a file system on `/run` in which entries are those that were there.
 fn own_run() -> io::Result<()> {
     let before = File::open(RUN)?;
     let entries: Vec<DirEntry> = fs::read_dir(RUN)?.collect::<io::Result<_>>()?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("run"), RUN, Some("tmpfs"), flags, Some("mode=755"))?;
     let before = PathBuf::from(format!("/proc/self/fd/{}", before.as_raw_fd()));
-    for entry in entries {
+    // But for hopyard's own: a directory that is another user's would be in the way of this one's labs.
+    let is_ours = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"hopyard");
+    for entry in entries.into_iter().filter(|entry| !is_ours(entry)) {
         // What goes away meanwhile, or is closed to this user, is not needed by anything that ran before.
         let _ = show(&before.join(entry.file_name()), &entry);
     }
