@@ -194,6 +194,9 @@ fn a_lab_that_cannot_be_built_leaves_nothing() {
                     "a lab has one value of `mtu`",
                     "a sweep is for `hopyard run`",
                 ]);
+            run(&["lab", "up", "bridge", "--set", "rate=100mbit"])
+                .exits(2)
+                .says(&["axis `rate` does nothing with peer local", "--peer"]);
             run(&["lab", "up", "veth", "--set", "lro=on"])
                 .exits(2)
                 .says(&["has lro off [fixed]", "leave `lro` out"]);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::args::{LabArgs, LabCommand};
 use super::{Done, Failure, pretty, print};
 use crate::lab::{self, clean as cleaning, keep};
-use crate::model::{Axes, LoadKind, Peer, together};
+use crate::model::{Axes, Decides, LoadKind, Peer, together};
 use crate::signals;
 
 pub(super) fn lab(args: LabArgs) -> Done {
@@ -47,6 +47,12 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
             return Err(Failure::request(format!(
                 "axis `{}` does nothing for {}: leave it out",
                 axis.name, path.name
+            )));
+        }
+        if axis.decides == Decides::Lab && !(axis.fits)(LoadKind::TcpStream, peer) {
+            return Err(Failure::request(format!(
+                "axis `{}` does nothing with peer {peer}: leave it out, or name another --peer",
+                axis.name
             )));
         }
         (axis.set)(&mut axes, value)?;
