@@ -32,8 +32,8 @@ Examples:
 
 ENDPOINTS is a TOML file of [[endpoint]] with name, connect and, if wanted, address and rack; or lines of
 `NAME PREFIX`, as in `n1 ssh n1` (docs/fleet.md). PREFIX is a command that runs the rest of its arguments there.
-Exit status: 0 all pairs were measured, 1 some failed or were skipped, 2 wrong usage, 3 nothing more can be
-measured, 130 interrupted.")]
+Exit status: 0 all pairs were measured, 1 some failed or were skipped or have samples that could not be read, 2 wrong usage, 3
+nothing more can be measured, 130 interrupted.")]
 pub(super) struct FleetArgs {
     #[command(subcommand)]
     command: FleetCommand,
