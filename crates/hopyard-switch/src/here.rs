@@ -50,7 +50,11 @@ impl Here {
             // Before the look: what it finds has had all this time, however late we come to look.
             let waited = began.elapsed();
             let Some(id) = running_at(&self.handle, name)? else {
-                return Ok(link);
+                // Somebody may have taken the program off a device that is a port.
+                return match self.tied_to(link.index)? {
+                    Some(owner) => Err(Error::invalid(what, owner.of(name))),
+                    None => Ok(link),
+                };
             };
             if let Some(owner) = self.owner_of(name, link.index)? {
                 return Err(Error::invalid(what, owner));
@@ -62,6 +66,20 @@ impl Here {
             // To look whether it is leaving takes every switch and link there is.
             std::thread::sleep(Duration::from_millis(if late { 50 } else { 1 }));
         }
+    }
+
+    /// The switch that has this very device as a port. Others may know its number, from a device and a namespace that are gone.
+    fn tied_to(&self, index: u32) -> Result<Option<Owner>> {
+        self.first_switch(|switch, state| {
+            let is_tied = match state.slot_of(index) {
+                Some(slot) => state.is_tied(slot)?,
+                None => false,
+            };
+            Ok(is_tied.then(|| Owner {
+                switch: switch.to_owned(),
+                is_uplink: false,
+            }))
+        })
     }
 
     /// Says of which switch a device is; `None`: of none in [`bpffs::HOME`].
@@ -113,7 +131,11 @@ impl Here {
             if stage(&directory)? != Stage::Whole {
                 continue;
             }
-            let state = State::open(&directory)?;
+            let state = match State::open(&directory) {
+                // Somebody has removed it meanwhile.
+                Err(_) if matches!(stage(&directory), Ok(Stage::Unfinished)) => continue,
+                state => state?,
+            };
             if state.config()?.netns == self.inode
                 && let Some(found) = look(&name, &state)?
             {

@@ -1,7 +1,7 @@
 //! Programs as classifiers of `clsact`: what they leave, and what is out of reach from another namespace.
 
 use hopyard_net::{Handle, Side};
-use hopyard_switch::{Error, NewPort, Switch};
+use hopyard_switch::{Error, NewPort, NewSwitch, Switch};
 
 use crate::frames::{BROADCAST, EXPERIMENT, frame};
 use crate::listen::Ear;
@@ -171,6 +171,25 @@ fn somebody_who_detaches_a_classifier_is_told_on() {
         upgraded.unwrap().unwrap();
         is_told();
         assert_eq!(at(&site.hub, &port(1)).0, ["hopyard_port_in"]);
+        // It is that switch's all the same.
+        let elsewhere = site.hub.ns().run(|| {
+            let name = format!("{}-other", site.name());
+            let mut other = Switch::create(&NewSwitch {
+                name: &name,
+                ..NewSwitch::default()
+            })
+            .unwrap();
+            let device = port(0);
+            let refused = other.add_port(&NewPort {
+                device: &device,
+                ..NewPort::default()
+            });
+            other.delete().unwrap();
+            refused.unwrap_err().to_string()
+        });
+        let elsewhere = elsewhere.unwrap();
+        let words = format!("`p0` is a port of switch `{}`", site.name());
+        assert!(elsewhere.contains(&words), "{elsewhere}");
         let removed = site
             .hub
             .ns()
