@@ -201,7 +201,7 @@ impl Ipam<'_> {
     }
 }
 
-/// A plugin that runs. With this value it has ended.
+/// A plugin that runs. To drop this waits until it has ended.
 pub(crate) struct Running<'a> {
     ipam: &'a Ipam<'a>,
     command: &'static str,

@@ -80,7 +80,7 @@ pub fn page(of: &Page<'_>) -> String {
         ),
         &body,
     );
-    // It may be of somebody else's directory, and go to a terminal.
+    // The directory may be somebody else's, and the page may go to a terminal.
     plain::document(&page).into_owned()
 }
 

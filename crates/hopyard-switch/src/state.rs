@@ -1,11 +1,12 @@
 //! A switch's maps: everything that is known of it.
 
+mod pinned;
 mod stage;
 
 use std::path::{Path, PathBuf};
 
 use aya::maps::lpm_trie::{Key, LpmTrie};
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, PerCpuValues};
 
 use crate::error::{Error, Result, unless_gone};
 use crate::layout::{
@@ -14,6 +15,9 @@ use crate::layout::{
 };
 use crate::mac::Mac;
 
+use pinned::{Device, devices, id};
+
+pub(crate) use pinned::pinned;
 pub(crate) use stage::{Stage, stage};
 
 /// The file of the settings' map.
@@ -65,31 +69,6 @@ fn prefix_key(slot: u32, holding: &Holding) -> Key<PrefixKey> {
     Key::new(u32::BITS + bits, PrefixKey::new(slot, holding.address.ip()))
 }
 
-/// A pinned map as the kind that it is.
-pub(crate) fn pinned<T: TryFrom<Map>>(directory: &Path, name: &str) -> Result<T>
-where
-    T::Error: std::error::Error + Send + Sync + 'static,
-{
-    let path = directory.join(name);
-    let what = format!("open the map {}", path.display());
-    let map = MapData::from_pin(&path)
-        .and_then(Map::from_map_data)
-        .map_err(Error::bpf(what.clone()))?;
-    T::try_from(map).map_err(Error::bpf(what))
-}
-
-/// What the kernel keeps of a device in a map of devices (`struct bpf_devmap_val`): its index, and that of a program; 0: none.
-type Device = [u32; 2];
-
-/// Opened as a plain hash map: for a map of devices aya first loads test programs to see what the kernel supports, which takes half
-/// a millisecond.
-fn devices(directory: &Path) -> Result<HashMap<MapData, u32, Device>> {
-    let path = directory.join("devices");
-    let what = format!("open the map {}", path.display());
-    let map = MapData::from_pin(&path).map_err(Error::bpf(what.clone()))?;
-    HashMap::try_from(Map::HashMap(map)).map_err(Error::bpf(what))
-}
-
 /// Does the switch in a directory have a port whose device is there?
 pub(crate) fn has_ports(directory: &Path) -> Result<bool> {
     has_any(&devices(directory)?)
@@ -108,13 +87,6 @@ pub(crate) fn config_of(directory: &Path) -> Result<Config> {
 fn read_config(map: &Array<MapData, Config>) -> Result<Config> {
     map.get(&0, 0)
         .map_err(Error::bpf("read the switch's settings"))
-}
-
-/// The number of the map in a file.
-fn id(path: &Path) -> Result<u32> {
-    let info = MapData::from_pin(path).and_then(|map| map.info());
-    let info = info.map_err(Error::bpf(format!("open the map {}", path.display())))?;
-    Ok(info.id())
 }
 
 impl State {

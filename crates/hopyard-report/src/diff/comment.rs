@@ -149,7 +149,7 @@ fn answer(report: &DiffReport, layout: &Layout<'_>, changed: &[Compared<'_>]) ->
         own.count()
     };
     let (worse, better) = (of(Change::Worse), of(Change::Better));
-    // The first is one that trips the gate, which may be smaller than one that is not shown to be beyond it.
+    // What trips the gate stands first, though another loss may be greater.
     let losses = changed
         .iter()
         .filter(|(_, _, q)| q.change == Some(Change::Worse));
