@@ -79,7 +79,7 @@ pub(super) fn gather(
             Err(why) => gathered.note(why),
         }
     }
-    // The last over the best is lower by chance as well, the more there were to choose the best of.
+    // The more values the best was chosen from, the higher it is by chance, and the lower the ratio of the last to it.
     let risk = 1.0 - gathered.confidence;
     gathered.confidence = 1.0 - risk / most_chosen_of as f64;
 }

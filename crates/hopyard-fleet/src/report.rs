@@ -313,7 +313,7 @@ fn digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
-        // Two digits of what would read as nothing.
+        // With two decimals these would read as 0.
         v if v > 0.0 && v < 0.0995 => {
             let zeros = (-v.log10()).floor().clamp(1.0, 12.0);
             format!("{value:.*}", zeros as usize + 2)

@@ -261,8 +261,8 @@ impl Found<'_> {
         self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
     }
 
-    /// Whether a larger share of B's runs than of A's measured the cell but not this: of a percentile, the runs with enough observations
-    /// are the faster ones.
+    /// Whether a larger share of B's runs than of A's lacks this quantity, though they measured the cell. A percentile is known only in
+    /// runs with enough observations, which are the faster ones.
     pub(super) fn is_thinned(&self, quantity: &Quantity) -> bool {
         let lacks = |run: &&Assessed<'_>| {
             run.place(self.cell).is_ok() && self.figure(run, quantity).is_none()

@@ -21,7 +21,7 @@ pub(super) struct Table {
     pub(super) lost: usize,
     /// How many of them A has figures of, and a ratio that somebody asked for.
     pub(super) unseen: usize,
-    /// Cells that are compared, and quantities of one, whose figures of B are not what A's are.
+    /// Cells, and single quantities of a cell, that are compared although B's figures are not as good as A's.
     pub(super) doubtful: Vec<String>,
 }
 
