@@ -231,11 +231,6 @@ impl Failure {
         }
     }
 
-    /// Whether the machine missed the window, so that another try may succeed.
-    pub(crate) fn is_missed(&self) -> bool {
-        matches!(self, Self::Measure(error) if error.is_missed())
-    }
-
     pub(crate) fn is_unsupported(&self) -> bool {
         match self {
             Self::NoProgram { .. } | Self::Cpus { .. } | Self::OldKernel { .. } => true,

@@ -1,19 +1,20 @@
 //! V19: a path that is slower by 3 % is found by turns within a set time, on a machine that a real-time hog disturbs.
 //!
 //! Both cells are the same, with V5's program on packets; on the slow cell it works longer by 3 % of the cell's own
-//! service demand. The time counts from the first lab of a table to its verdict, and all of it is used: the verdict is
-//! read once.
+//! service demand, which each table corrects for the next one. The time counts from the first lab of a table to its
+//! verdict, and all of it is used: the verdict is read once.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use hopyard::assess::assess;
-use hopyard::measure::{QuietCores, Sampler};
-use hopyard::model::{Cell, LoadKind, Measurement, Placement};
+use hopyard::measure::Sampler;
+use hopyard::model::{Cell, LoadKind, Measurement, Placement, Sample};
 use hopyard::stats::{self, Verdict as Judgement};
+use hopyard::store::Run;
 use rand_chacha::ChaCha8Rng;
 
-use crate::bench::{Bench, median, quiet_cores};
+use crate::bench::{Bench, median};
 use crate::burn::{Burn, Ends};
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
@@ -50,21 +51,52 @@ const TRIALS: [Trial; 4] = [
     Trial::new(LoadKind::TcpStream, 120),
 ];
 
-/// Programs of the two cells, and their intended difference.
+/// The programs of the two cells. The slow cell's is set anew after each measurement, because how long a run of it takes, and what a
+/// unit of the load costs, are known only from cells that took turns.
 struct Burns {
     idle: Burn,
     slow: Burn,
-    /// Runs of the program for a unit of the load, and its service demand without extra work.
-    packets: f64,
+    /// Time that the slow one is set to spend, ns.
+    set_ns: f64,
+}
+
+/// What the programs did to the cells of a run.
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    /// How much longer a run of the slow cell's program took, ns.
+    extra_ns: f64,
+    /// Runs of it for a unit of the load.
+    runs: f64,
+    /// Service demand of the other cell, ns.
     demand_ns: f64,
 }
 
-/// The service demand of a sample and the time of a run of the program, ns; and runs for a unit.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    demand_ns: f64,
-    per_run_ns: f64,
-    packets: f64,
+impl Done {
+    fn slowdown(self) -> f64 {
+        self.extra_ns * self.runs / self.demand_ns
+    }
+
+    /// How much longer a run would have to take.
+    fn lacking_ns(self) -> f64 {
+        (SLOWDOWN - self.slowdown()) * self.demand_ns / self.runs
+    }
+}
+
+impl Burns {
+    fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            idle: Burn::load(0)?,
+            slow: Burn::load(0)?,
+            set_ns: 0.0,
+        })
+    }
+
+    /// Sets the slow cell's program by what it did.
+    fn correct(&mut self, done: Done) -> Result<(), Failure> {
+        self.set_ns = (self.set_ns + done.lacking_ns()).max(0.0);
+        self.slow = Burn::load(self.set_ns.round() as u64)?;
+        Ok(())
+    }
 }
 
 /// Results of a load's tables.
@@ -131,53 +163,17 @@ impl Trial {
         }
     }
 
-    /// The medians of several samples on the machine as it is.
-    fn typical(
-        self,
-        sampler: &Sampler,
-        quiet: QuietCores,
-        burn: &mut Burn,
-    ) -> Result<Cost, Failure> {
-        const SAMPLES: usize = 9;
-        const TRIES: usize = 27;
-        let mut costs = Vec::with_capacity(SAMPLES);
-        for tried in 1.. {
-            let measured = burn.measure(sampler, &self.cell(), self.ends(), quiet);
-            let (m, per_run_ns) = match measured {
-                Err(failure) if failure.is_missed() && tried < TRIES => continue,
-                measured => measured?,
-            };
-            costs.push(Cost {
-                demand_ns: cells::demand_ns(self.load, &m),
-                per_run_ns,
-                packets: self.packets(&m)?,
-            });
-            if costs.len() == SAMPLES {
-                break;
-            }
+    /// The programs, set by trials without a disturbance: the first says what a unit costs, the second how much longer than set a
+    /// run takes.
+    fn burns(self, sampler: &Sampler, rng: &mut ChaCha8Rng) -> Result<Burns, Failure> {
+        const TRIALS: usize = 2;
+        const TRIAL: Duration = Duration::from_secs(8);
+        let mut burns = Burns::new()?;
+        for _ in 0..TRIALS {
+            let (_, done) = self.measure(sampler, &mut burns, TRIAL, rng)?;
+            burns.correct(done)?;
         }
-        Ok(Cost {
-            demand_ns: median(costs.iter().map(|cost| cost.demand_ns)),
-            per_run_ns: median(costs.iter().map(|cost| cost.per_run_ns)),
-            packets: median(costs.iter().map(|cost| cost.packets)),
-        })
-    }
-
-    /// The programs. The time of the slow cell's is calibrated first, because a run takes slightly longer than set.
-    fn burns(self, sampler: &Sampler) -> Result<Burns, Failure> {
-        let quiet = quiet_cores(sampler)?;
-        let mut idle = Burn::load(0)?;
-        let base = self.typical(sampler, quiet, &mut idle)?;
-        let extra = SLOWDOWN * base.demand_ns / base.packets;
-        let mut first = Burn::load(extra as u64)?;
-        let tried = self.typical(sampler, quiet, &mut first)?;
-        let set = 2.0 * extra - (tried.per_run_ns - base.per_run_ns);
-        Ok(Burns {
-            idle,
-            slow: Burn::load(set.max(0.0) as u64)?,
-            packets: base.packets,
-            demand_ns: base.demand_ns,
-        })
+        Ok(burns)
     }
 
     fn rows(
@@ -199,7 +195,7 @@ impl Trial {
             let table = bench.table(&name, || {
                 let burns = match &mut burns {
                     Some(burns) => burns,
-                    none => none.insert(self.burns(sampler)?),
+                    none => none.insert(self.burns(sampler, rng)?),
                 };
                 let _hog = hog::start(bench, Pattern::RealTime, bench.seed + done as u64)?;
                 self.table(bench, sampler, burns, rng)
@@ -217,18 +213,18 @@ impl Trial {
         Ok(rows)
     }
 
-    /// One table: generations of the two cells until the time is used.
-    fn table(
+    /// Generations of the two cells until the time is used.
+    fn measure(
         self,
-        bench: &Bench,
         sampler: &Sampler,
         burns: &mut Burns,
+        limit: Duration,
         rng: &mut ChaCha8Rng,
-    ) -> Result<Table, Failure> {
+    ) -> Result<(Run, Done), Failure> {
         let cell = self.cell();
         let mut pair = Pair::new(sampler, &cell, &cell, MARGIN);
         let before = [burns.idle.account()?, burns.slow.account()?];
-        while !pair.next_is_too_late(self.limit(bench)) {
+        while !pair.next_is_too_late(limit) {
             let labs = pair.labs()?;
             let _idle = burns.idle.attach(&labs[0], self.ends())?;
             let _slow = burns.slow.attach(&labs[1], self.ends())?;
@@ -236,10 +232,39 @@ impl Trial {
         }
         let idle_ns = burns.idle.account()?.per_run_since(before[0]);
         let slow_ns = burns.slow.account()?.per_run_since(before[1]);
-        let extra = (slow_ns - idle_ns) * burns.packets / burns.demand_ns;
+        let run = pair.into_run();
+        let done = self.done(&run, slow_ns - idle_ns)?;
+        Ok((run, done))
+    }
+
+    fn done(self, run: &Run, extra_ns: f64) -> Result<Done, Failure> {
+        let of_base = run.samples.iter().filter(|sample| sample.cell == 0);
+        let measured: Vec<&Measurement> = of_base.filter_map(Sample::measurement).collect();
+        if measured.is_empty() {
+            return Err(Failure::NoFigure("a table without a sample of its base"));
+        }
+        let demands = measured.iter().map(|m| cells::demand_ns(self.load, m));
+        let runs = measured.iter().map(|m| self.packets(m));
+        Ok(Done {
+            extra_ns,
+            runs: median(runs.collect::<Result<Vec<_>, _>>()?.into_iter()),
+            demand_ns: median(demands),
+        })
+    }
+
+    /// One table on the disturbed machine, by which the programs are set for the next.
+    fn table(
+        self,
+        bench: &Bench,
+        sampler: &Sampler,
+        burns: &mut Burns,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Table, Failure> {
+        let (run, done) = self.measure(sampler, burns, self.limit(bench), rng)?;
+        burns.correct(done)?;
         Ok(Table {
-            run: pair.into_run(),
-            true_ratio: Some(1.0 + extra),
+            run,
+            true_ratio: Some(1.0 + done.slowdown()),
         })
     }
 
@@ -311,6 +336,19 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_is_set_by_what_it_lacks() {
+        let done = |extra_ns| Done {
+            extra_ns,
+            runs: 2.0,
+            demand_ns: 2000.0,
+        };
+        for (extra_ns, slowdown, lacking_ns) in [(0.0, 0.0, 30.0), (40.0, 0.04, -10.0)] {
+            assert!((done(extra_ns).slowdown() - slowdown).abs() < 1e-12);
+            assert!((done(extra_ns).lacking_ns() - lacking_ns).abs() < 1e-9);
+        }
+    }
 
     #[test]
     fn the_known_answer_is_checked() {
