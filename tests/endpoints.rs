@@ -192,6 +192,25 @@ fn a_cell_between_endpoints_is_what_the_lab_measures() {
 }
 
 #[test]
+fn datagrams_too_large_for_the_path_say_what_fits() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new();
+        for end in [&site.client, &site.server] {
+            let end = Handle::new(end).unwrap();
+            end.set_mtu("eth0", 1400).unwrap();
+        }
+        let [_, server] = site.prefixes();
+        let run = |more: &[&str]| site.run(&server, &[&["--loads", "udp_gso"], more].concat());
+        let said = run(&[]).to_string();
+        let most = "at most 1372 bytes at mtu 1400 over IPv4";
+        assert!(said.contains(most), "{said}");
+        let fits = run(&["--set", "message_size=1372"]);
+        assert_eq!(only_cell(fits.exits(0))["status"], "ok", "{fits}");
+    });
+}
+
+#[test]
 fn a_plan_names_its_endpoints_and_the_family_its_address() {
     let _beside = beside();
     unharmed(|| {

@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 
 use crate::socket::read_option;
 
@@ -192,6 +192,21 @@ pub fn socket_drops(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(u32::from_ne_bytes(drops))
 }
 
+/// Largest packet that the path of a connected socket takes, as far as this kernel knows (`IP_MTU`, `IPV6_MTU`), bytes.
+///
+/// # Errors
+/// It is not connected, or no socket of that IP version.
+pub fn path_mtu(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<u32> {
+    let mtu = if is_ipv6 {
+        let mut bytes = [0; size_of::<libc::c_int>()];
+        read_option(socket, (libc::IPPROTO_IPV6, libc::IPV6_MTU), &mut bytes)?;
+        libc::c_int::from_ne_bytes(bytes)
+    } else {
+        getsockopt(&socket, sockopt::IpMtu)?
+    };
+    u32::try_from(mtu).map_err(io::Error::other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +288,17 @@ mod tests {
         let mut batch = Batch::new(1000, 1000);
         batch.receive(receiver.as_fd()).unwrap();
         assert_eq!(batch.iter().count(), 1000 - drops as usize);
+    }
+
+    #[test]
+    fn a_connected_socket_knows_the_mtu_of_its_path() {
+        // Loopback has 65,536, and no packet of IPv4 is as long (`IP_MAX_MTU`).
+        for (address, is_ipv6, mtu) in [("127.0.0.1:0", false, 65_535), ("[::1]:0", true, 65_536)] {
+            let socket = UdpSocket::bind(address).unwrap();
+            assert!(path_mtu(socket.as_fd(), is_ipv6).is_err());
+            socket.connect(socket.local_addr().unwrap()).unwrap();
+            assert_eq!(path_mtu(socket.as_fd(), is_ipv6).unwrap(), mtu);
+        }
     }
 
     #[test]

@@ -8,10 +8,12 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use hopyard_model::loads::Packets;
+use hopyard_net::datagrams::path_mtu;
 use nix::cmsg_space;
 use nix::libc;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
-use socket2::Socket as RawSocket;
+use socket2::{SockRef, Socket as RawSocket};
 
 use super::ceiling::timed;
 use super::stream::{receive, transmit};
@@ -49,6 +51,20 @@ fn set(socket: &RawSocket, message_size: u32) -> io::Result<()> {
         .map_err(|e| said("UDP_GRO, which Linux 5.0 has", e))
 }
 
+/// Does a datagram fit the path of its socket? Otherwise the kernel refuses each call, by an `EINVAL` or `EMSGSIZE` that does not say so.
+fn fits(socket: &Socket, spec: &LoadSpec) -> Result<(), String> {
+    let local = SockRef::from(socket).local_addr();
+    let is_ipv6 = local.is_ok_and(|address| address.is_ipv6());
+    let mtu_bytes = path_mtu(socket.as_fd(), is_ipv6)
+        .map_err(|e| format!("cannot read the MTU of a socket's path: {e}"))?;
+    let fits = (spec.kind.info().fits)(Packets {
+        message_bytes: spec.message_size,
+        mtu_bytes,
+        is_ipv6,
+    });
+    fits.map_err(|why| format!("the path to the server has an MTU of {mtu_bytes} bytes: {why}"))
+}
+
 /// Several datagrams for each call, cut and joined by the kernel.
 pub(super) struct Segments;
 
@@ -63,8 +79,19 @@ impl Loops for Segments {
 
     fn prepare<'a>(&self, work: Work<'a>) -> Result<Run<'a>, String> {
         if work.sends() {
-            let message = several(work.spec);
-            transmit(&work, message)
+            let sockets = work.sockets()?;
+            let spec = work.spec;
+            let fit = move || {
+                sockets
+                    .iter()
+                    .try_for_each(|(socket, _)| fits(socket, spec))
+            };
+            fit()?;
+            let run = transmit(&work, several(spec))?;
+            // A router on the path may tell the kernel of a smaller MTU once traffic has begun.
+            Ok(Box::new(move || {
+                run().map_err(|why| fit().err().unwrap_or(why))
+            }))
         } else {
             receive(&work, vec![0; RECEIVE_BYTES], Joined::of)
         }
@@ -197,12 +224,33 @@ mod tests {
         }
     }
 
+    fn spec(message_size: u32, flows: u32) -> LoadSpec {
+        let mut axes = Axes::default().for_cell(LoadKind::UdpGso, Peer::Local, &[]);
+        axes.message_size_bytes = Some(message_size);
+        axes.flows = flows;
+        LoadSpec::new(LoadKind::UdpGso, &axes)
+    }
+
+    #[test]
+    fn a_datagram_fits_the_path_and_not_only_the_plan() {
+        // Where IPv6 leaves less room than loopback's 65,536 bytes have.
+        for (address, size, fit) in [
+            ("127.0.0.1:0", 65_507, true),
+            ("[::1]:0", 65_488, true),
+            ("[::1]:0", 65_489, false),
+        ] {
+            let socket = UdpSocket::bind(address).unwrap();
+            socket.connect(socket.local_addr().unwrap()).unwrap();
+            let said = fits(&Socket(socket.into()), &spec(size, 1));
+            assert_eq!(said.is_ok(), fit, "{size}: {said:?}");
+            let why = "the path to the server has an MTU of 65536 bytes: message_size 65489 is too large for udp_gso";
+            assert!(said.err().is_none_or(|said| said.starts_with(why)));
+        }
+    }
+
     /// So many flows over loopback for 50 ms, on these CPUs.
     fn carried(flows: u32, cpus: &[usize]) -> [Tallied; 2] {
-        let mut axes = Axes::default().for_cell(LoadKind::UdpGso, Peer::Local, &[]);
-        axes.message_size_bytes = Some(1200);
-        axes.flows = flows;
-        let spec = LoadSpec::new(LoadKind::UdpGso, &axes);
+        let spec = spec(1200, flows);
         let here = Place::from(IpAddr::from(Ipv4Addr::LOCALHOST));
         let (server, ports) = Session::serve(&spec, &here, cpus).unwrap();
         let patience = Duration::from_secs(5);
