@@ -12,7 +12,6 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use hopyard_net::cpu;
 use nix::sys::socket::{Shutdown, shutdown};
 use socket2::Socket as Listener;
@@ -29,7 +28,7 @@ use super::scheduling::Watch;
 use super::socket::Settings;
 use super::sockets::{Place, SocketFile};
 use super::spec::LoadSpec;
-use super::summary::{DIGITS, summarise_any};
+use super::summary::{DIGITS, Timings, summarise_any};
 use super::tally::{Reading, Tally};
 
 /// A load at one end, from its sockets to its result.
@@ -48,7 +47,7 @@ pub(crate) struct Session {
     pause: Arc<AtomicBool>,
     watch: Watch,
     /// Round trips of the first datagrams of fresh sockets, where the load times them.
-    first_packets: Option<Histogram<u64>>,
+    first_packets: Option<Timings>,
     /// Those of listening Unix sockets.
     files: Vec<SocketFile>,
     /// When the first of several turns began, and what had been counted then.

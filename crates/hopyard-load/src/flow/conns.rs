@@ -8,7 +8,6 @@ mod server;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use hdrhistogram::Histogram;
 use hopyard_net::clock;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -19,7 +18,7 @@ use super::{Context, Io, Schedule, Socket, again, timed_out};
 use crate::protocol::Timetable;
 use crate::socket::Settings;
 use crate::sockets::Target;
-use crate::summary::histogram;
+use crate::summary::Timings;
 use hopyard_model::MOST_OPEN;
 pub(crate) use server::{limit_waits, server};
 
@@ -31,9 +30,9 @@ const LONGEST_WAIT_NS: u64 = 20_000_000;
 /// What became of the connections that were due in the window.
 pub(crate) struct Opened {
     /// From when it was due to its end.
-    pub(crate) latency: Histogram<u64>,
+    pub(crate) latency: Timings,
     /// From SYN to established.
-    pub(crate) connects: Histogram<u64>,
+    pub(crate) connects: Timings,
     /// How many were due.
     pub(crate) due: u64,
     /// How many of those ended before traffic stopped.
@@ -96,8 +95,8 @@ impl<'a> Client<'a> {
             response,
             timetable,
             opened: Opened {
-                latency: histogram()?,
-                connects: histogram()?,
+                latency: Timings::new()?,
+                connects: Timings::new()?,
                 due: 0,
                 finished: 0,
             },
@@ -215,7 +214,7 @@ impl<'a> Client<'a> {
             if one.sent < self.request.len() {
                 if one.sent == 0 && self.timetable.has(one.due_ns) {
                     let took_ns = clock::monotonic_ns().saturating_sub(one.syn_ns);
-                    self.opened.connects.saturating_record(took_ns);
+                    self.opened.connects.record(took_ns);
                 }
                 one.sent += bytes;
             } else if bytes == 0 && one.have == self.response.len() {
@@ -239,7 +238,7 @@ impl<'a> Client<'a> {
         if self.timetable.has(due_ns) {
             self.opened.finished += 1;
             let took_ns = clock::monotonic_ns().saturating_sub(due_ns);
-            self.opened.latency.saturating_record(took_ns);
+            self.opened.latency.record(took_ns);
         }
     }
 
@@ -252,13 +251,13 @@ impl<'a> Client<'a> {
         for one in self.connections.iter().flatten() {
             if self.timetable.has(one.due_ns) {
                 let waited_ns = now_ns.saturating_sub(one.due_ns);
-                self.opened.latency.saturating_record(waited_ns);
+                self.opened.latency.record(waited_ns);
             }
         }
         while schedule.due_ns() < close_ns {
             if schedule.due_ns() >= open_ns {
                 let waited_ns = now_ns.saturating_sub(schedule.due_ns());
-                self.opened.latency.saturating_record(waited_ns);
+                self.opened.latency.record(waited_ns);
             }
             schedule.advance(0);
         }

@@ -1,15 +1,15 @@
 //! What all request/response flows have: buffers, times of round trips, and work that takes a known time.
 
-use hdrhistogram::Histogram;
 use hopyard_model::Counted;
 use hopyard_net::clock;
 
 use crate::spec::LoadSpec;
+use crate::summary::Timings;
 use crate::tally::Tally;
 
 /// Round trips that began inside the window. To count only those that ended inside too would leave out the long ones.
 pub(crate) struct Times {
-    pub(crate) histogram: Histogram<u64>,
+    pub(crate) timings: Timings,
     pub(crate) open_ns: u64,
     pub(crate) close_ns: u64,
 }
@@ -18,7 +18,7 @@ impl Times {
     /// None yet, of a window.
     pub(crate) fn new(open_ns: u64, close_ns: u64) -> Result<Self, String> {
         Ok(Self {
-            histogram: crate::summary::histogram()?,
+            timings: Timings::new()?,
             open_ns,
             close_ns,
         })
@@ -33,8 +33,7 @@ impl Times {
     #[inline]
     pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
         if self.has(began_ns) {
-            self.histogram
-                .saturating_record(ended_ns.saturating_sub(began_ns));
+            self.timings.record(ended_ns.saturating_sub(began_ns));
         }
     }
 

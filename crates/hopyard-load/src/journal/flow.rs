@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use super::jitter::Jitter;
 use super::sequence::{Place, Sequence};
 use crate::numbered::Header;
-use crate::summary::LONGEST_NS;
+use crate::summary::{LONGEST_NS, Timings};
 use hopyard_model::{FlowArrivals, units::float};
 
 /// Up to so many flows have their delays kept to three digits, more of them to two: 100 KiB each, or 14.
@@ -122,7 +122,7 @@ impl Flow {
     }
 
     /// Adds the flow's PDV (RFC 5481) to a distribution: each delay minus the flow's least.
-    pub(super) fn add_pdv(&self, to: &mut Histogram<u64>) -> Result<(), String> {
+    pub(super) fn add_pdv(&self, to: &mut Timings) {
         let least = self.counted.delay_min_ns.unwrap_or(0);
         for bucket in self.delays.iter_recorded() {
             let value = bucket.value_iterated_to();
@@ -130,13 +130,9 @@ impl Flow {
                 .delays
                 .median_equivalent(value)
                 .min(self.counted.delay_max_ns.unwrap_or(value));
-            to.record_n(
-                delay.saturating_sub(least),
-                u64::from(bucket.count_at_value()),
-            )
-            .map_err(|e| format!("cannot add to a histogram: {e}"))?;
+            let count = u64::from(bucket.count_at_value());
+            to.record_n(delay.saturating_sub(least), count);
         }
-        Ok(())
     }
 
     /// What came of it in a window that opened then.

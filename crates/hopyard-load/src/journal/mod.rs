@@ -14,7 +14,7 @@ use self::runs::Runs;
 use self::series::Series;
 use super::numbered::Header;
 use super::protocol::Timetable;
-use super::summary::histogram;
+use super::summary::Timings;
 
 /// A sender that is later than this at the window's end did not send in time. One that keeps up is late by less: it
 /// wakes µs late, or ms where another had its CPU for a tick.
@@ -39,11 +39,11 @@ pub(crate) struct Journal {
 /// Distributions over all flows.
 struct Spread {
     /// From when a datagram was to be sent to when it was read.
-    latency: Histogram<u64>,
-    lateness: Histogram<u64>,
+    latency: Timings,
+    lateness: Timings,
     /// Absolute.
-    ipdv: Histogram<u64>,
-    interarrival: Histogram<u64>,
+    ipdv: Timings,
+    interarrival: Timings,
     run_lengths: Histogram<u64>,
 }
 
@@ -71,10 +71,10 @@ impl Journal {
             due: 0,
             series: Series::new(timetable),
             spread: Spread {
-                latency: histogram()?,
-                lateness: histogram()?,
-                ipdv: histogram()?,
-                interarrival: histogram()?,
+                latency: Timings::new()?,
+                lateness: Timings::new()?,
+                ipdv: Timings::new()?,
+                interarrival: Timings::new()?,
                 run_lengths: Histogram::new_with_bounds(1, LONGEST_RUN, 3)
                     .map_err(|e| format!("cannot make a histogram: {e}"))?,
             },
@@ -101,10 +101,10 @@ impl Journal {
         }
         self.series.enter(came.arrived_ns, seen);
         if let Some(ipdv_ns) = seen.ipdv_ns {
-            self.spread.ipdv.saturating_record(ipdv_ns.unsigned_abs());
+            self.spread.ipdv.record(ipdv_ns.unsigned_abs());
         }
         if let Some(gap_ns) = seen.gap_ns {
-            self.spread.interarrival.saturating_record(gap_ns);
+            self.spread.interarrival.record(gap_ns);
         }
         if let Some(run) = run {
             self.spread.run_lengths.saturating_record(run);
@@ -116,8 +116,8 @@ impl Journal {
     fn enter_due(&mut self, header: &Header, came: Came) {
         let lateness_ns = header.sent_ns.saturating_sub(header.due_ns);
         let latency_ns = came.read_ns.saturating_sub(header.due_ns);
-        self.spread.lateness.saturating_record(lateness_ns);
-        self.spread.latency.saturating_record(latency_ns);
+        self.spread.lateness.record(lateness_ns);
+        self.spread.latency.record(latency_ns);
         let is_in_time = header.sent_ns < self.close_ns + LATEST_NS;
         self.due += u64::from(is_in_time);
     }

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::Journal;
 use crate::receiver::Effort;
-use crate::summary::{DIGITS, histogram, quantiles, summarise};
+use crate::summary::{DIGITS, Timings, quantiles, summarise_any};
 use hopyard_model::{Arrivals, Latency, LoadKind, RunLengths};
 
 /// What is told of a window.
@@ -24,31 +24,32 @@ impl Journal {
         self.series.absorb(&other.series);
         let (own, others) = (&mut self.spread, other.spread);
         for (sum, one) in [
-            (&mut own.latency, others.latency),
-            (&mut own.lateness, others.lateness),
-            (&mut own.ipdv, others.ipdv),
-            (&mut own.interarrival, others.interarrival),
-            (&mut own.run_lengths, others.run_lengths),
+            (&mut own.latency, &others.latency),
+            (&mut own.lateness, &others.lateness),
+            (&mut own.ipdv, &others.ipdv),
+            (&mut own.interarrival, &others.interarrival),
         ] {
-            sum.add(one)
-                .map_err(|e| format!("cannot add histograms: {e}"))?;
+            sum.add(one)?;
         }
-        Ok(())
+        let added = own.run_lengths.add(others.run_lengths);
+        added.map_err(|e| format!("cannot add histograms: {e}"))
     }
 
     /// Sums it up, with what the receiver spent.
     pub(crate) fn tell(&self, kind: LoadKind, effort: Effort) -> Result<Told, String> {
-        let mut pdv = histogram()?;
+        let mut pdv = Timings::new()?;
         for flow in &self.flows {
-            flow.add_pdv(&mut pdv)?;
+            flow.add_pdv(&mut pdv);
         }
-        let paced = |histogram: &Histogram<u64>| {
+        let some = |timings| summarise_any(Some(timings), DIGITS);
+        let paced = |timings| {
             if kind.is_open_loop() {
-                some(histogram)
+                some(timings)
             } else {
                 Ok(None)
             }
         };
+        let interarrival = self.spread.interarrival.histogram();
         Ok(Told {
             latency: paced(&self.spread.latency)?,
             due: kind.is_open_loop().then_some(self.due),
@@ -61,8 +62,7 @@ impl Journal {
                 pdv: some(&pdv)?,
                 ipdv: some(&self.spread.ipdv)?,
                 interarrival: some(&self.spread.interarrival)?,
-                interarrival_sd_ns: (self.spread.interarrival.len() > 1)
-                    .then(|| self.spread.interarrival.stdev()),
+                interarrival_sd_ns: (interarrival.len() > 1).then(|| interarrival.stdev()),
                 series: Some(self.series.tell()),
                 lateness: paced(&self.spread.lateness)?,
                 runs: runs(&self.spread.run_lengths),
@@ -71,13 +71,6 @@ impl Journal {
             },
         })
     }
-}
-
-/// A distribution, where there is anything in it.
-fn some(histogram: &Histogram<u64>) -> Result<Option<Latency>, String> {
-    (!histogram.is_empty())
-        .then(|| summarise(histogram, DIGITS))
-        .transpose()
 }
 
 fn runs(lengths: &Histogram<u64>) -> Option<RunLengths> {

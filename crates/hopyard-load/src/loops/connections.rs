@@ -30,8 +30,8 @@ impl Loops for Connections {
                     let both = (&mut times, &mut connects);
                     flow::crr_client(server, settings, &mut responder, both, context)?;
                     Ok(Said::Connections {
-                        transactions: times.histogram,
-                        connects: connects.histogram,
+                        transactions: times.timings,
+                        connects: connects.timings,
                     })
                 }))
             }

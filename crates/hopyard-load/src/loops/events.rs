@@ -121,7 +121,7 @@ impl Loops for Transactions {
         Ok(Box::new(move || {
             run()?;
             let times = Rc::into_inner(times).ok_or("the times of a flow are still in use")?;
-            Ok(Said::RoundTrips(times.into_inner().histogram))
+            Ok(Said::RoundTrips(times.into_inner().timings))
         }))
     }
 

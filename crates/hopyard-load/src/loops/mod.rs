@@ -12,7 +12,6 @@ mod transactions;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use socket2::Socket as Listener;
 
 use super::flow::{Context, Opened, Socket};
@@ -21,6 +20,7 @@ use super::protocol::{Tallied, Timetable};
 use super::socket::{SetSocket, Settings};
 use super::sockets::Target;
 use super::spec::LoadSpec;
+use super::summary::Timings;
 use hopyard_model::Api;
 use hopyard_model::loads::LoopKind;
 
@@ -93,11 +93,11 @@ pub(crate) type Outcome = Result<Said, String>;
 pub(crate) enum Said {
     Nothing,
     /// The round trips of a client.
-    RoundTrips(Histogram<u64>),
+    RoundTrips(Timings),
     /// The transactions of a client that connects for each, and the times that connecting took.
     Connections {
-        transactions: Histogram<u64>,
-        connects: Histogram<u64>,
+        transactions: Timings,
+        connects: Timings,
     },
     /// The connections of a client that opens them when they are due.
     Opened(Box<Opened>),

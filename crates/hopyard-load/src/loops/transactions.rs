@@ -24,7 +24,7 @@ impl Loops for Transactions {
         let mut times = Times::new(work.timetable.open_ns, work.timetable.close_ns)?;
         Ok(Box::new(move || {
             flow::rr_client(socket, &mut responder, &mut times, context)?;
-            Ok(Said::RoundTrips(times.histogram))
+            Ok(Said::RoundTrips(times.timings))
         }))
     }
 }

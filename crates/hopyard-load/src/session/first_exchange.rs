@@ -5,12 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use hopyard_net::cpu;
 
 use crate::socket::Settings;
 use crate::sockets::Target;
-use crate::summary::histogram;
+use crate::summary::Timings;
 
 /// Fresh sockets for each flow: enough for a median, ...
 const EACH: usize = 32;
@@ -31,9 +30,9 @@ pub(super) fn of_flows(
     settings: &Settings,
     servers: &[Target],
     cpus: &[usize],
-) -> Result<Histogram<u64>, String> {
+) -> Result<Timings, String> {
     let each = (MOST / servers.len().max(1)).clamp(1, EACH);
-    let mut times = histogram()?;
+    let mut times = Timings::new()?;
     let mut lost = 0;
     let began = Instant::now();
     let timed = || -> Result<(), String> {
@@ -48,7 +47,7 @@ pub(super) fn of_flows(
                     .first_exchange(server)
                     .map_err(|e| format!("cannot time a first exchange with {server}: {e}"))?;
                 match took {
-                    Some(took_ns) => times.saturating_record(took_ns),
+                    Some(took_ns) => times.record(took_ns),
                     None => lost += 1,
                 }
                 if lost == LOST || began.elapsed() > LONGEST {

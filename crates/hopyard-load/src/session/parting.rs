@@ -3,11 +3,10 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
 use super::{Session, Thread};
 use crate::journal::Journal;
 use crate::loops::{Outcome, Said};
+use crate::summary::Timings;
 
 /// How long a flow may take to notice that it is over.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -16,9 +15,9 @@ const PANICKED: &str = "a flow's thread panicked; its message is on stderr";
 /// What the threads of a session had to say, put together.
 #[derive(Default)]
 pub(super) struct Parting {
-    pub(super) round_trips: Option<Histogram<u64>>,
+    pub(super) round_trips: Option<Timings>,
     /// Of the first packets of flows.
-    pub(super) first_packets: Option<Histogram<u64>>,
+    pub(super) first_packets: Option<Timings>,
     pub(super) due: Option<u64>,
     /// Of connections that were due, those that ended.
     pub(super) finished: Option<u64>,
@@ -91,11 +90,9 @@ impl Parting {
     }
 }
 
-fn add(sum: &mut Option<Histogram<u64>>, one: Histogram<u64>) -> Result<(), String> {
+fn add(sum: &mut Option<Timings>, one: Timings) -> Result<(), String> {
     match sum {
-        Some(sum) => sum
-            .add(one)
-            .map_err(|e| format!("cannot add histograms: {e}"))?,
+        Some(sum) => return sum.add(&one),
         none => *none = Some(one),
     }
     Ok(())

@@ -85,7 +85,7 @@ fn over_tcp(request: usize, response: usize, outstanding: u32, ms: u64) -> Seen 
 /// The known answer (Little's law): with n requests in flight all the time, their times add up to n times the time it took.
 #[expect(clippy::cast_precision_loss, reason = "counts of a test")]
 fn in_flight(seen: &Seen) -> f64 {
-    let times = &seen.times.histogram;
+    let times = seen.times.timings.histogram();
     assert_eq!(times.len(), seen.transactions);
     times.mean() * times.len() as f64 / seen.took_ns as f64
 }
@@ -266,8 +266,8 @@ fn requests_that_are_cut_off_count_with_their_time_so_far() {
             let mut buffers = buffers(1, 1, outstanding, false);
             rr_client(&socket, &mut buffers, &mut times, context).unwrap();
         });
-        assert_eq!(times.histogram.len(), u64::from(outstanding));
-        assert!(times.histogram.min() >= 20_000_000);
+        assert_eq!(times.timings.histogram().len(), u64::from(outstanding));
+        assert!(times.timings.histogram().min() >= 20_000_000);
         assert_eq!(tally.read().received.transactions, 0);
     }
 }
@@ -285,7 +285,7 @@ fn requests_of_an_event_loop_that_are_cut_off_count() {
     let mut client = Client::new(context, &buffers(1, 1, 3, false), Rc::clone(&times));
     while client.begin(&mut []) {}
     client.came(&[0]);
-    assert_eq!(times.borrow().histogram.len(), 1);
+    assert_eq!(times.borrow().timings.histogram().len(), 1);
     drop(client);
-    assert_eq!(times.borrow().histogram.len(), 3);
+    assert_eq!(times.borrow().timings.histogram().len(), 3);
 }
