@@ -1,5 +1,7 @@
 //! Numbers as text for people: three significant digits, never more than the samples justify.
 
+use crate::model::units::parse_duration;
+
 /// The text for a value that was not measured.
 pub(super) const ABSENT: &str = "–";
 
@@ -98,12 +100,12 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// The number that a text begins with, including the prefix of its unit: 65536 for `64 KiB`, 0.0005 for `500us`, 1.31 for
-/// `1.31×`. `None` if the text is not a single number (`0-3`).
+/// The number that a text begins with, including the prefix of its unit: 65536 for `64 KiB`, 0.0005 for `500us`, 125 for `2m05s`,
+/// 1.31 for `1.31×`. `None` if the text is not a single number (`0-3`).
 pub(super) fn leading(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
-    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
-    let number: f64 = number.parse().ok()?;
+    let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
+    let number: f64 = digits.parse().ok()?;
     // As units write sizes, rates and times, and as `significant` writes very long numbers.
     let (word, _) = unit
         .trim_start()
@@ -120,7 +122,9 @@ pub(super) fn leading(text: &str) -> Option<f64> {
         "ms" => number * 1e-3,
         _ => match word.strip_prefix('e').map(str::parse::<i32>) {
             Some(Ok(power)) => number * 10_f64.powi(power),
-            _ => number,
+            _ => {
+                parse_duration(&format!("{digits}{word}")).map_or(number, |time| time.as_secs_f64())
+            }
         },
     })
 }
@@ -192,6 +196,9 @@ mod tests {
             ("500us", Some(0.0005)),
             ("2ms", Some(0.002)),
             ("1.5s", Some(1.5)),
+            ("2m05s", Some(125.0)),
+            ("3m", Some(180.0)),
+            ("1h30m", Some(5400.0)),
             ("4.20e-9", Some(4.2e-9)),
             ("0-3", None),
             ("–", None),

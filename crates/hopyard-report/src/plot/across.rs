@@ -71,14 +71,18 @@ impl Spread {
 impl Across {
     /// The values of an axis of the plan: of a quantity in rising order and to scale, of others side by side, even if each
     /// begins with a digit (`family=4,6`, `ruleset=1a.nft,1b.nft`). A quantity with a value that is no number (`rate=none`)
-    /// is drawn as names too.
-    pub(crate) fn of(name: &str, values: Vec<String>) -> Self {
+    /// has no scale: its values stand side by side too, numbers in rising order before the others.
+    pub(crate) fn of(name: &str, mut values: Vec<String>) -> Self {
         let is_quantity = axis(name).is_ok_and(|axis| axis.is_quantity);
         let number = |value: &String| leading(value).filter(|_| is_quantity);
         let numbers: Option<Vec<f64>> = values.iter().map(number).collect();
         match numbers {
             Some(numbers) => Self::numbers(name, numbers.into_iter().zip(values).collect()),
-            None => Self::names(name, values),
+            None => {
+                let size = |value: &String| number(value).unwrap_or(f64::INFINITY);
+                values.sort_by(|a, b| size(a).total_cmp(&size(b)));
+                Self::names(name, values)
+            }
         }
     }
 
@@ -208,6 +212,30 @@ mod tests {
         assert!(!across.is_joined);
         assert_eq!(across.ticks[1].place, 1.0);
         assert_eq!(across.ends(), (-0.3, 1.3));
+    }
+
+    #[test]
+    fn amounts_beside_a_word_are_in_order_before_it() {
+        for (axis, values, wanted) in [
+            (
+                "rate",
+                &["none", "10gbit", "1gbit", "100mbit"][..],
+                &["100mbit", "1gbit", "10gbit", "none"][..],
+            ),
+            (
+                "socket_buffer",
+                &["–", "1 MiB", "64 KiB"],
+                &["64 KiB", "1 MiB", "–"],
+            ),
+        ] {
+            let across = Across::of(axis, values.iter().map(|&v| v.to_owned()).collect());
+            let names: Vec<&str> = across.ticks.iter().map(|tick| tick.name.as_str()).collect();
+            assert_eq!(names, wanted, "{axis}");
+            assert!(!across.is_joined, "{axis}");
+        }
+        // 90, 120 and 600 s, by their logarithms.
+        let minutes = places("wire_pause", &["2m", "10m", "1m30s"]);
+        assert_eq!(minutes, [5.0, 18.0, 95.0]);
     }
 
     #[test]
