@@ -1,6 +1,6 @@
 //! What all experiments share: the sampler, the CPUs, the seed, waiting.
 
-use std::cell::OnceCell;
+use std::cell::{Cell as Changed, OnceCell};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,8 @@ pub(crate) struct Bench {
     cpus: Vec<usize>,
     /// Machine and kernel, read where they are first asked for.
     machine: OnceCell<Environment>,
+    /// Was it said that another revision measured some tables?
+    pub(crate) told_revision: Changed<bool>,
 }
 
 impl Bench {
@@ -77,6 +79,7 @@ impl Bench {
             program,
             cpus: cpu::current_affinity()?,
             machine: OnceCell::new(),
+            told_revision: Changed::default(),
         })
     }
 

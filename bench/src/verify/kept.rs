@@ -5,12 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use hopyard::model::stored::Header;
-use hopyard::model::{Environment, Sample};
+use hopyard::model::{Cell, Environment, Sample};
 use hopyard::store::{End, Run};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::Bench;
 use crate::experiment::Failure;
+use crate::pair::{Settings, WINDOW_MS};
 
 /// A table, and what is known of it beside what was measured.
 #[derive(Debug)]
@@ -29,11 +30,13 @@ impl From<Run> for Table {
     }
 }
 
-/// What identifies a table: tables of another machine, kernel, hopyard or seed are not of the same experiment.
+/// What identifies a table: tables of another machine, kernel, hopyard, seed or other settings are not of the same experiment. Those
+/// of another revision are: their judgement is what changes of the statistics are tried on.
 #[derive(Clone, Copy)]
 struct Identity<'a> {
     name: &'a str,
     seed: u64,
+    settings: &'a Settings,
     machine: &'a Environment,
 }
 
@@ -44,6 +47,8 @@ struct Stored {
     name: Option<String>,
     #[serde(default)]
     seed: Option<u64>,
+    #[serde(default)]
+    length: Option<String>,
     true_ratio: Option<f64>,
     header: Header,
     samples: Vec<Sample>,
@@ -54,6 +59,7 @@ struct Stored {
 struct ToStore<'a> {
     name: &'a str,
     seed: u64,
+    length: &'a str,
     true_ratio: Option<f64>,
     header: &'a Header,
     samples: &'a [Sample],
@@ -65,6 +71,7 @@ impl Bench {
     pub(crate) fn table(
         &self,
         name: &str,
+        settings: &Settings,
         make: impl FnOnce() -> Result<Table, Failure>,
     ) -> Result<Option<Table>, Failure> {
         let name = format!("{name}{}", self.pick("", "-quick"));
@@ -72,6 +79,7 @@ impl Bench {
             Ok(Identity {
                 name: &name,
                 seed: self.seed,
+                settings,
                 machine: self.machine()?,
             })
         };
@@ -83,7 +91,9 @@ impl Bench {
             None => None,
         };
         if let Some(file) = file.as_ref().filter(|file| file.exists()) {
-            return read(file, identity()?).map(Some);
+            let table = read(file, identity()?)?;
+            self.tell_revision(&table)?;
+            return Ok(Some(table));
         }
         if self.is_over() {
             return Ok(None);
@@ -94,6 +104,20 @@ impl Bench {
         }
         Ok(Some(table))
     }
+
+    /// Says once that tables are judged which another revision measured.
+    fn tell_revision(&self, table: &Table) -> Result<(), Failure> {
+        let there = &table.run.header.environment.hopyard_revision;
+        let here = &self.machine()?.hopyard_revision;
+        if there == here || self.told_revision.replace(true) {
+            return Ok(());
+        }
+        let [there, here] = [there, here].map(|one| one.as_deref().unwrap_or("unknown"));
+        hopyard::note(format_args!(
+            "tables that were kept were measured by revision {there}; revision {here} judges them"
+        ));
+        Ok(())
+    }
 }
 
 fn kept(file: &Path) -> impl FnOnce(std::io::Error) -> Failure {
@@ -103,7 +127,7 @@ fn kept(file: &Path) -> impl FnOnce(std::io::Error) -> Failure {
 
 impl Identity<'_> {
     /// What is not the same of a table that was kept: what it is, its value there, its value here.
-    fn unlike(self, stored: &Stored) -> Option<(&'static str, String, String)> {
+    fn unlike(self, stored: &Stored) -> Result<Option<(&'static str, String, String)>, Failure> {
         let there = &stored.header.environment;
         let seed = stored.seed.map(|seed| seed.to_string());
         let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
@@ -113,8 +137,37 @@ impl Identity<'_> {
             ("seed", known(seed), self.seed.to_string()),
             ("hopyard", version(there), version(self.machine)),
         ];
-        let mut unlike = facts.into_iter().filter(|(_, there, here)| there != here);
-        unlike.next().or_else(|| there.differs_from(self.machine))
+        let mut unlike = facts.into_iter().chain(self.set_unlike(stored)?);
+        let unlike = unlike.find(|(_, there, here)| there != here);
+        Ok(unlike.or_else(|| there.differs_from(self.machine)))
+    }
+
+    /// The settings of both.
+    fn set_unlike(self, stored: &Stored) -> Result<[(&'static str, String, String); 4], Failure> {
+        let (header, settings) = (&stored.header, self.settings);
+        let there: Vec<&Cell> = header.cells.iter().map(|one| &one.cell).collect();
+        let here: Vec<&Cell> = settings.cells.iter().collect();
+        let window = |ns: u64| format!("{} ms", ns / 1_000_000);
+        // Files that say no length are of the present ones.
+        let length = stored.length.as_ref().unwrap_or(&settings.length);
+        Ok([
+            (
+                "cells",
+                serde_json::to_string(&there)?,
+                serde_json::to_string(&here)?,
+            ),
+            (
+                "window",
+                window(header.window_ns),
+                window(WINDOW_MS * 1_000_000),
+            ),
+            (
+                "margin",
+                header.margin.to_string(),
+                settings.margin.to_string(),
+            ),
+            ("length", length.clone(), settings.length.clone()),
+        ])
     }
 }
 
@@ -122,7 +175,7 @@ impl Identity<'_> {
 fn read(file: &Path, identity: Identity<'_>) -> Result<Table, Failure> {
     let text = fs::read(file).map_err(kept(file))?;
     let stored: Stored = serde_json::from_slice(&text).map_err(|error| kept(file)(error.into()))?;
-    if let Some((what, there, here)) = identity.unlike(&stored) {
+    if let Some((what, there, here)) = identity.unlike(&stored)? {
         return Err(Failure::OtherTable {
             file: file.display().to_string(),
             what,
@@ -148,6 +201,7 @@ fn write(file: &Path, identity: Identity<'_>, table: &Table) -> Result<(), Failu
     let stored = ToStore {
         name: identity.name,
         seed: identity.seed,
+        length: &identity.settings.length,
         true_ratio: table.true_ratio,
         header: &table.run.header,
         samples: &table.run.samples,
@@ -158,35 +212,59 @@ fn write(file: &Path, identity: Identity<'_>, table: &Table) -> Result<(), Failu
 
 #[cfg(test)]
 mod tests {
+    use hopyard::model::{LoadKind, Peer};
     use hopyard_analysis::testing;
 
     use super::*;
+    use crate::cells;
+
+    /// What the tests change of it.
+    struct Here {
+        name: &'static str,
+        seed: u64,
+        settings: Settings,
+        machine: Environment,
+    }
+
+    impl Here {
+        fn new() -> Self {
+            let cell = |path| cells::cell(path, Peer::Local, LoadKind::UdpRr, |_| {});
+            Self {
+                name: "V19-udp_rr-00",
+                seed: 1,
+                settings: Settings::of(["veth", "bridge"].map(cell), 8),
+                machine: testing::compared(1.0).header.environment,
+            }
+        }
+
+        fn identity(&self) -> Identity<'_> {
+            Identity {
+                name: self.name,
+                seed: self.seed,
+                settings: &self.settings,
+                machine: &self.machine,
+            }
+        }
+    }
 
     /// What a table says that is read where these hold.
-    fn refused(change: impl FnOnce(&mut Identity<'_>, &mut Environment)) -> Option<String> {
+    fn refused(change: impl FnOnce(&mut Here)) -> Option<String> {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("table.json");
-        let table = Table {
+        let mut table = Table {
             true_ratio: Some(1.03),
             ..testing::compared(1.0).into()
         };
-        let machine = &table.run.header.environment;
-        let mut identity = Identity {
-            name: "V19-udp_rr-00",
-            seed: 1,
-            machine,
-        };
-        write(&file, identity, &table).unwrap();
-        let mut here = machine.clone();
-        change(&mut identity, &mut here);
-        let again = read(
-            &file,
-            Identity {
-                machine: &here,
-                ..identity
-            },
-        );
-        match again {
+        let mut here = Here::new();
+        let header = &mut table.run.header;
+        header.window_ns = WINDOW_MS * 1_000_000;
+        header.margin = here.settings.margin;
+        for (planned, cell) in header.cells.iter_mut().zip(&here.settings.cells) {
+            planned.cell = cell.clone();
+        }
+        write(&file, here.identity(), &table).unwrap();
+        change(&mut here);
+        match read(&file, here.identity()) {
             Ok(again) => {
                 assert_eq!(again.run.samples, table.run.samples);
                 assert_eq!(again.true_ratio, table.true_ratio);
@@ -198,37 +276,48 @@ mod tests {
 
     #[test]
     fn a_table_of_this_experiment_is_read() {
-        assert_eq!(refused(|_, _| {}), None);
+        assert_eq!(refused(|_| {}), None);
+        let other_revision = |here: &mut Here| {
+            here.machine.hopyard_revision = Some("0123456789ab".to_owned());
+        };
+        assert_eq!(refused(other_revision), None);
     }
 
     #[test]
     fn a_table_of_another_experiment_is_refused() {
+        let other_path = |here: &mut Here| {
+            here.settings.cells[1].path = "macvlan".to_owned();
+        };
         let cases = [
             (
                 "table `V19-udp_rr-00`",
-                refused(|identity, _| identity.name = "V19-tcp_rr-00"),
+                refused(|here| here.name = "V19-tcp_rr-00"),
             ),
-            ("seed `1`", refused(|identity, _| identity.seed = 2)),
+            ("seed `1`", refused(|here| here.seed = 2)),
             (
                 "hopyard `0`",
-                refused(|_, here| here.hopyard_version = "9".to_owned()),
+                refused(|here| here.machine.hopyard_version = "9".to_owned()),
+            ),
+            ("cells `[{\"path\":\"veth\",", refused(other_path)),
+            ("margin `0`", refused(|here| here.settings.margin = 0.02)),
+            (
+                "length `8 generations`",
+                refused(|here| here.settings.length = "3 generations".to_owned()),
             ),
             (
                 "host `h`",
-                refused(|_, here| here.hostname = "other".to_owned()),
+                refused(|here| here.machine.hostname = "other".to_owned()),
             ),
             (
                 "kernel build `v`",
-                refused(|_, here| here.kernel_version = "#2".to_owned()),
+                refused(|here| here.machine.kernel_version = "#2".to_owned()),
             ),
-            ("machine `2 CPUs`", refused(|_, here| here.cpus = 3)),
+            ("machine `2 CPUs`", refused(|here| here.machine.cpus = 3)),
         ];
         for (what, said) in cases {
             let said = said.unwrap_or_else(|| panic!("{what} is another"));
-            assert!(
-                said.contains(&format!("is of {what}, and this is")),
-                "{said}"
-            );
+            assert!(said.contains(&format!("is of {what}")), "{said}");
+            assert!(said.contains("`, and this is `"), "{said}");
             assert!(
                 said.ends_with("choose another directory with --keep"),
                 "{said}"
@@ -238,20 +327,16 @@ mod tests {
 
     #[test]
     fn a_file_without_a_seed_is_refused() {
-        let run = testing::compared(1.0);
+        let here = Here::new();
         let stored = Stored {
-            name: Some("V18".to_owned()),
+            name: Some(here.name.to_owned()),
             seed: None,
+            length: None,
             true_ratio: None,
-            header: run.header.clone(),
+            header: testing::compared(1.0).header,
             samples: Vec::new(),
         };
-        let identity = Identity {
-            name: "V18",
-            seed: 1,
-            machine: &run.header.environment,
-        };
-        let (what, there, _) = identity.unlike(&stored).unwrap();
+        let (what, there, _) = here.identity().unlike(&stored).unwrap().unwrap();
         assert_eq!((what, &*there), ("seed", "unknown"));
     }
 }

@@ -21,7 +21,29 @@ pub(crate) const GENERATIONS: u32 = hopyard::model::FOR_A_VERDICT;
 pub(crate) const WINDOW_MS: u64 = 200;
 pub(crate) const WARM_UP_MS: u64 = 80;
 
-/// A base and another cell, which may be equal to it.
+/// What a table is measured of, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// The base, and another cell, which may be equal to it.
+    pub(crate) cells: [Cell; 2],
+    /// Margin of equivalence, as a share.
+    pub(crate) margin: f64,
+    /// How much is measured, and what is done to the cells.
+    pub(crate) length: String,
+}
+
+impl Settings {
+    /// A table of so many generations.
+    pub(crate) fn of(cells: [Cell; 2], generations: u32) -> Self {
+        Self {
+            cells,
+            margin: 0.0,
+            length: format!("{generations} generations"),
+        }
+    }
+}
+
+/// The two cells of a table, and what was measured of them.
 pub(crate) struct Pair<'a> {
     sampler: &'a Sampler,
     run: Run,
@@ -29,15 +51,16 @@ pub(crate) struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    pub(crate) fn new(sampler: &'a Sampler, base: &Cell, other: &Cell, margin: f64) -> Self {
-        let mut header = header(sampler, &[base.clone(), other.clone()]);
+    pub(crate) fn new(sampler: &'a Sampler, settings: &Settings) -> Self {
+        let base = &settings.cells[0];
+        let mut header = header(sampler, &settings.cells);
         header.window_ns = u64::try_from(sampler.window.as_nanos()).unwrap_or(u64::MAX);
         header.turn_ns = base
             .load
             .turn()
             .and_then(|turn| u64::try_from(turn.as_nanos()).ok());
         header.base = Some(base.path.clone());
-        header.margin = margin;
+        header.margin = settings.margin;
         Self {
             sampler,
             run: Run {

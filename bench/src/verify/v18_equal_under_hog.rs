@@ -6,18 +6,17 @@
 //! then wider than needed.
 
 use hopyard::assess::assess;
-use hopyard::measure::Sampler;
 use hopyard::model::{LoadKind, Peer, RunReport};
 use hopyard::stats::Verdict as Judgement;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{self, Pattern};
-use crate::kept::Table;
-use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns};
+use crate::pair::{
+    Fate, Figure, GENERATIONS, Pair, Settings, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns,
+};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     id: "V18",
@@ -74,9 +73,12 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             hopyard::note(format_args!("V18: table {done} of {tables}"));
         }
         let name = format!("V18-{done:03}-{load}-{}", pattern.word());
-        let table = bench.table(&name, || {
+        let cell = cells::cell("veth", Peer::Local, load, |_| {});
+        let settings = Settings::of([cell.clone(), cell], GENERATIONS);
+        let table = bench.table(&name, &settings, || {
             let _hog = hog::start(bench, pattern, bench.seed + done)?;
-            equal(&sampler, load, &mut rng)
+            let pair = Pair::new(&sampler, &settings);
+            Ok(pair.take(GENERATIONS, &mut rng)?.into())
         })?;
         // Later ones may have been kept, where the random order was another.
         let Some(table) = table else { continue };
@@ -94,13 +96,6 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
         tables,
     ));
     Ok(rows)
-}
-
-fn equal(sampler: &Sampler, load: LoadKind, rng: &mut ChaCha8Rng) -> Result<Table, Failure> {
-    let cell = cells::cell("veth", Peer::Local, load, |_| {});
-    Ok(Pair::new(sampler, &cell, &cell, 0.0)
-        .take(GENERATIONS, rng)?
-        .into())
 }
 
 fn rows(bench: &Bench, all: &[Said]) -> Result<Vec<Row>, Failure> {

@@ -20,7 +20,7 @@ use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{self, Pattern};
 use crate::kept::Table;
-use crate::pair::{Fate, Figure, Pair, Share, WARM_UP_MS, WINDOW_MS};
+use crate::pair::{Fate, Figure, Pair, Settings, Share, WARM_UP_MS, WINDOW_MS};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     id: "V19",
@@ -141,6 +141,15 @@ impl Trial {
         cells::veth(self.load, placement)
     }
 
+    fn settings(self, limit: Duration) -> Settings {
+        let (limit, slower) = (limit.as_secs(), 100.0 * SLOWDOWN);
+        Settings {
+            cells: [self.cell(), self.cell()],
+            margin: MARGIN,
+            length: format!("{limit} s, the other cell slowed by {slower} %"),
+        }
+    }
+
     /// The ends with work: all senders of data.
     fn ends(self) -> Ends {
         if self.load.is_stream() {
@@ -192,7 +201,8 @@ impl Trial {
                 hopyard::note(format_args!("V19: {}, table {done} of {tables}", self.load));
             }
             let name = format!("V19-{}-{done:02}", self.load);
-            let table = bench.table(&name, || {
+            let settings = self.settings(self.limit(bench));
+            let table = bench.table(&name, &settings, || {
                 let burns = match &mut burns {
                     Some(burns) => burns,
                     none => none.insert(self.burns(sampler, rng)?),
@@ -221,8 +231,7 @@ impl Trial {
         limit: Duration,
         rng: &mut ChaCha8Rng,
     ) -> Result<(Run, Done), Failure> {
-        let cell = self.cell();
-        let mut pair = Pair::new(sampler, &cell, &cell, MARGIN);
+        let mut pair = Pair::new(sampler, &self.settings(limit));
         let before = [burns.idle.account()?, burns.slow.account()?];
         while !pair.next_is_too_late(limit) {
             let labs = pair.labs()?;

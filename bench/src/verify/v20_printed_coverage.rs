@@ -9,17 +9,16 @@
 //! other times is missed for that reason, and not by the statistics.
 
 use hopyard::assess::assess;
-use hopyard::measure::Sampler;
-use hopyard::model::{LoadKind, Peer, RunReport};
+use hopyard::model::{Peer, RunReport};
 use hopyard::store::Run;
-use rand_chacha::ChaCha8Rng;
 
 use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::hog::{self, Pattern};
-use crate::kept::Table;
-use crate::pair::{Fate, Figure, GENERATIONS, Pair, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns};
+use crate::pair::{
+    Fate, Figure, GENERATIONS, Pair, Settings, Share, WARM_UP_MS, WINDOW_MS, loads_by_turns,
+};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     id: "V20",
@@ -60,9 +59,16 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             let word = pattern.map_or("left-alone", Pattern::word);
             let mut runs = Vec::new();
             let of_load = bench.tables(RUNS, 3).max(2);
+            // A bridge beside a veth pair.
+            let paths = ["veth", "bridge"];
+            let cells = paths.map(|path| cells::cell(path, Peer::Local, load, |_| {}));
+            let settings = Settings::of(cells, generations(bench));
             for nth in 0..of_load {
                 let name = format!("V20-{word}-{load}-{nth:02}");
-                let table = bench.table(&name, || short(bench, &sampler, load, &mut rng))?;
+                let table = bench.table(&name, &settings, || {
+                    let pair = Pair::new(&sampler, &settings);
+                    Ok(pair.take(generations(bench), &mut rng)?.into())
+                })?;
                 runs.extend(table.map(|table| table.run));
             }
             (had, asked) = (had + runs.len(), asked + of_load);
@@ -84,19 +90,6 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
 /// Generations of a short run.
 fn generations(bench: &Bench) -> u32 {
     bench.pick(GENERATIONS, 3)
-}
-
-/// A run of a bridge beside a veth pair.
-fn short(
-    bench: &Bench,
-    sampler: &Sampler,
-    load: LoadKind,
-    rng: &mut ChaCha8Rng,
-) -> Result<Table, Failure> {
-    let cell = |path| cells::cell(path, Peer::Local, load, |_| {});
-    Ok(Pair::new(sampler, &cell("veth"), &cell("bridge"), 0.0)
-        .take(generations(bench), rng)?
-        .into())
 }
 
 /// All runs but one, as one run.

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::bench::Bench;
 use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
-use crate::pair::{Pair, WARM_UP_MS, WINDOW_MS};
+use crate::pair::{Pair, Settings, WARM_UP_MS, WINDOW_MS};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     id: "V21",
@@ -93,8 +93,14 @@ fn row(
     generations: u32,
     rng: &mut ChaCha8Rng,
 ) -> Result<Row, Failure> {
-    let [base, other] = [Limit::Sender, limit].map(|limit| cell(rate_bps, limit));
-    let run = Pair::new(sampler, &base, &other, TOLERANCE).take(generations, rng)?;
+    let settings = Settings {
+        margin: TOLERANCE,
+        ..Settings::of(
+            [Limit::Sender, limit].map(|limit| cell(rate_bps, limit)),
+            generations,
+        )
+    };
+    let run = Pair::new(sampler, &settings).take(generations, rng)?;
     let (with, without) = costs(&run);
     let ratio = stats::paired_ratio(&with, &without, CONFIDENCE)
         .ok_or(Failure::NoFigure("a wire with a rate"))?;
