@@ -9,11 +9,11 @@ use hopyard_net::{clock, cpu};
 use nix::unistd::gettid;
 use socket2::Socket as Listener;
 
-use super::flow::{Context, Socket};
+use super::flow::{Context, SharedSocket, Socket};
 use super::greeting::{self, Greeted};
 use super::loops::{self, Origin, Outcome, Work};
 use super::protocol::Timetable;
-use super::receiver::{SharedSocket, SharedTid};
+use super::receiver::SharedTid;
 use super::socket::Settings;
 use super::spec::LoadSpec;
 use super::tally::Tally;
@@ -128,7 +128,8 @@ impl Lane {
             Origin::Gatherer { socket, flows } => settings.gather_flows(socket, *flows)?,
             Origin::Client { connected, .. } => (copy(connected)?, Greeted::default()),
         };
-        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy(&socket)?);
+        let shared = Arc::new(Socket(copy(&socket)?));
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared);
         Ok(Connection {
             socket: Some(Socket(socket)),
             greeted,
@@ -193,6 +194,7 @@ impl FlowThread {
         let flows = flows.map(|(lane, connection)| loops::Flow {
             origin: &lane.origin,
             socket: connection.socket.as_ref(),
+            shared: &lane.socket,
             context: Context {
                 tally: &lane.tally,
                 stop: &self.stop,

@@ -1,13 +1,10 @@
 //! Did the receiver keep up? Its CPU time and what its sockets had no room for.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hopyard_net::{clock, datagrams};
-
-/// A flow's data socket, once there is one, for the controlling thread.
-pub(super) type SharedSocket = Arc<Mutex<Option<OwnedFd>>>;
 
 /// A thread's id, once it runs.
 pub(super) type SharedTid = Arc<AtomicI32>;
@@ -26,8 +23,8 @@ impl Effort {
     ///
     /// # Errors
     /// A sentence: a socket or a thread is not there yet, or no more.
-    pub(super) fn read<'a>(
-        sockets: impl Iterator<Item = &'a SharedSocket>,
+    pub(super) fn read<'a, S: AsFd + 'a>(
+        sockets: impl Iterator<Item = &'a Arc<Mutex<Option<Arc<S>>>>>,
         threads: impl Iterator<Item = &'a SharedTid>,
     ) -> Result<Self, String> {
         let mut effort = Self::default();

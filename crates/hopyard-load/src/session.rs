@@ -6,6 +6,7 @@ mod parting;
 mod readings;
 mod turns;
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
@@ -20,10 +21,11 @@ pub(crate) use self::beside::Beside;
 use self::beside::CpuWindow;
 use self::readings::Edge;
 use super::endpoint::DeviceMeter;
+use super::flow::SharedSocket;
 use super::flow_thread::{FlowThread, Lane, flow_threads};
 use super::loops::{Origin, Outcome};
 use super::protocol::{CpuSpan, Tallied, Timetable};
-use super::receiver::{SharedSocket, SharedTid};
+use super::receiver::SharedTid;
 use super::scheduling::Watch;
 use super::socket::Settings;
 use super::sockets::{Place, SocketFile};
@@ -318,8 +320,7 @@ impl Session {
             }
             let socket = flow.socket.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(socket) = socket.as_ref() {
-                use std::os::fd::AsRawFd;
-                let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
+                let _ = shutdown(socket.as_fd().as_raw_fd(), Shutdown::Both);
             }
         }
     }

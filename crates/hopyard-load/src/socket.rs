@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hopyard_net::{clock, datagrams, mptcp};
 use nix::sys::socket::{getsockopt, sockopt};
-use socket2::{Domain, Socket};
+use socket2::{Domain, SockRef, Socket};
 
 use super::greeting::{self, Greeted};
 use super::sockets::{Place, SocketFile, Sockets, Target, bind};
@@ -28,6 +28,19 @@ pub(crate) struct Opened {
     pub(crate) syn_ns: u64,
     /// When the program heard that it is established.
     pub(crate) established_ns: u64,
+}
+
+/// Connects a socket to the server, for as long as TCP tries, and says how long that took.
+///
+/// # Errors
+/// As `connect(2)`; the socket was shut down meanwhile.
+pub(crate) fn connect(socket: impl AsFd, server: &Target) -> io::Result<Opened> {
+    let syn_ns = clock::monotonic_ns();
+    SockRef::from(&socket).connect(&server.address)?;
+    Ok(Opened {
+        syn_ns,
+        established_ns: clock::monotonic_ns(),
+    })
 }
 
 /// How the sockets of a load are set.
@@ -109,22 +122,12 @@ impl Settings {
         Ok((socket, port, file))
     }
 
-    /// A connection to the server, made at once, and how long that took.
+    /// A socket that is to be connected to the server.
     ///
     /// # Errors
-    /// As `connect(2)`.
-    pub(crate) fn connect(&self, server: &Target) -> io::Result<(Socket, Opened)> {
-        let socket = self.open(server.address.domain())?;
-        let syn_ns = clock::monotonic_ns();
-        socket.connect(&server.address)?;
-        let established_ns = clock::monotonic_ns();
-        Ok((
-            socket,
-            Opened {
-                syn_ns,
-                established_ns,
-            },
-        ))
+    /// As `socket(2)`.
+    pub(crate) fn open_to(&self, server: &Target) -> io::Result<Socket> {
+        self.open(server.address.domain())
     }
 
     /// A socket that does not block, on its way to the server, and when its SYN went.

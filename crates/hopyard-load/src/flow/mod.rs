@@ -19,6 +19,7 @@ mod zero_copy;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use nix::sys::socket::{MsgFlags, recv, send};
 
@@ -90,6 +91,10 @@ impl<I: Io> Io for &I {
 /// A connected socket.
 #[derive(Debug)]
 pub(crate) struct Socket(pub(crate) OwnedFd);
+
+/// A flow's data socket, once there is one, for the controlling thread. Of a flow that connects anew for each transaction, that of the
+/// present one.
+pub(crate) type SharedSocket = Arc<Mutex<Option<Arc<Socket>>>>;
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use socket2::Socket as Listener;
 
-use super::flow::{Context, Opened, Socket};
+use super::flow::{Context, Opened, SharedSocket, Socket};
 use super::journal::Journal;
 use super::protocol::{Tallied, Timetable};
 use super::socket::{SetSocket, Settings};
@@ -151,6 +151,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) origin: &'a Origin,
     /// Its standing connection, if it has one.
     pub(crate) socket: Option<&'a Socket>,
+    /// Where the controlling thread finds what it is to shut down.
+    pub(crate) shared: &'a SharedSocket,
     pub(crate) context: Context<'a>,
 }
 
