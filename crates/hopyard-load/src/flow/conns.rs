@@ -109,10 +109,13 @@ impl<'a> Client<'a> {
     /// A connection failed before the window was over.
     pub(crate) fn run(
         mut self,
-        mut schedule: Schedule,
+        schedule: Schedule,
         context: Context<'_>,
     ) -> Result<Opened, String> {
-        let all = schedule.clone();
+        let Timetable {
+            open_ns, close_ns, ..
+        } = self.timetable;
+        let mut schedule = schedule.counting(open_ns, close_ns);
         let mut account = Account::new(context.tally);
         let mut events = [EpollEvent::empty(); EVENTS];
         while !context.stopped() {
@@ -144,12 +147,12 @@ impl<'a> Client<'a> {
                     }
                     Err(e) => {
                         context.ended(&format!("exchange with {}", self.server), &e)?;
-                        return Ok(self.stop(schedule, all));
+                        return Ok(self.stop(schedule));
                     }
                 }
             }
         }
-        Ok(self.stop(schedule, all))
+        Ok(self.stop(schedule))
     }
 
     fn open(&mut self, place: usize, due_ns: u64) -> io::Result<()> {
@@ -242,8 +245,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// What came of it. `schedule` goes on with what was not opened, `all` has everything.
-    fn stop(mut self, mut schedule: Schedule, all: Schedule) -> Opened {
+    /// What came of it. The schedule goes on with what was not opened.
+    fn stop(mut self, mut schedule: Schedule) -> Opened {
         let Timetable {
             open_ns, close_ns, ..
         } = self.timetable;
@@ -261,7 +264,7 @@ impl<'a> Client<'a> {
             }
             schedule.advance(0);
         }
-        self.opened.due = all.due_between(open_ns, close_ns);
+        self.opened.due = schedule.due();
         self.opened
     }
 }

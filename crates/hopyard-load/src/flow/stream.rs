@@ -147,7 +147,7 @@ pub(crate) fn transmit(
 }
 
 /// Sends a message at each of a schedule's instants until told to stop. What could not go in its time
-/// goes as soon as it can, so that the mean is kept.
+/// goes as soon as it can, so that the mean is kept. Gives back the schedule as far as it came.
 ///
 /// # Errors
 /// The socket failed before the window was over.
@@ -156,7 +156,7 @@ pub(crate) fn transmit_paced(
     message: &mut Message,
     context: Context<'_>,
     mut schedule: Schedule,
-) -> Result<(), String> {
+) -> Result<Schedule, String> {
     clock::sharp_timers().map_err(|e| format!("cannot make timers sharp: {e}"))?;
     let mut flow = Sending::new(io, context, message.count());
     while !context.stopped() {
@@ -169,12 +169,12 @@ pub(crate) fn transmit_paced(
         let number = flow.messages();
         while flow.messages() == number && !context.stopped() {
             if flow.step(message.ready(number, Some(due_ns)))? == Step::Over {
-                return Ok(());
+                return Ok(schedule);
             }
         }
         schedule.advance(clock::monotonic_ns());
     }
-    Ok(())
+    Ok(schedule)
 }
 
 /// Receives until the other end closes or traffic stops.

@@ -78,18 +78,19 @@ impl Loops for Numbered {
                         ))
                     }));
                 }
-                let schedule = move || Schedule::new(spec, start_ns, place);
+                let schedule = Schedule::new(spec, start_ns, place);
                 Ok(Box::new(move || {
-                    match schedule() {
-                        Some(schedule) => {
-                            flow::transmit_paced(socket, &mut message, context, schedule)?;
-                        }
-                        None => flow::transmit(socket, &mut message, context)?,
-                    }
-                    let due = schedule().filter(|_| spec.kind.is_open_loop());
-                    Ok(due.map_or(Said::Nothing, |schedule| {
-                        Said::Due(schedule.due_between(timetable.open_ns, timetable.close_ns))
-                    }))
+                    let Some(schedule) = schedule else {
+                        flow::transmit(socket, &mut message, context)?;
+                        return Ok(Said::Nothing);
+                    };
+                    let schedule = schedule.counting(timetable.open_ns, timetable.close_ns);
+                    let left = flow::transmit_paced(socket, &mut message, context, schedule)?;
+                    Ok(if spec.kind.is_open_loop() {
+                        Said::Due(left.due())
+                    } else {
+                        Said::Nothing
+                    })
                 }))
             }
             Origin::Client { number: None, .. } => {
