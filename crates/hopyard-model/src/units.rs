@@ -91,9 +91,9 @@ pub fn show_bytes(bytes: u32) -> String {
 /// Reads a set of CPUs, `0-3+6`, in ascending order.
 ///
 /// # Errors
-/// It is not one, or has CPUs beyond those of a thread's affinity (`cpu_set_t`).
+/// It is not one, or has CPUs beyond those that a kernel can have (`CONFIG_NR_CPUS`).
 pub(crate) fn parse_cpus(text: &str) -> Result<Vec<usize>, NotAQuantity> {
-    const MOST: usize = 1024;
+    const MOST: usize = 8192;
     let bad = || not(text, "a set of CPUs", "CPUs as in 0, 0-3 or 0+2");
     let number = |text: &str| {
         text.parse::<usize>()
@@ -274,6 +274,12 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sets_of_cpus_reach_as_far_as_kernels_do() {
+        assert_eq!(parse_cpus("8191").unwrap(), [8191]);
+        assert!(parse_cpus("8192").is_err());
+    }
 
     #[test]
     fn counts_have_no_unit() {

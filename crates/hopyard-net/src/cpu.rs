@@ -4,8 +4,6 @@ use std::fs;
 use std::marker::PhantomData;
 
 use nix::errno::Errno;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
 
@@ -23,13 +21,44 @@ pub fn online_cpus() -> Result<Vec<usize>> {
 /// The CPUs the calling thread may run on, ascending.
 ///
 /// # Errors
-/// [`Error::Kernel`] on hosts with more CPUs than a `cpu_set_t` holds (1024).
+/// [`Error::Kernel`] where a filter of system calls forbids it.
 pub fn current_affinity() -> Result<Vec<usize>> {
-    let set = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|errno| Error::from_errno("read the CPU affinity", errno))?;
-    Ok((0..CpuSet::count())
-        .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
-        .collect())
+    let mut mask = Mask::default();
+    // SAFETY: the kernel writes at most as many bytes as it is told that the mask has; 0 is the calling thread.
+    let outcome = unsafe { libc::sched_getaffinity(0, size_of::<Mask>(), (&raw mut mask).cast()) };
+    Errno::result(outcome).map_err(|errno| Error::from_errno("read the CPU affinity", errno))?;
+    Ok(mask.cpus().collect())
+}
+
+/// Most CPUs of a kernel (`CONFIG_NR_CPUS`). A `cpu_set_t` has 1,024, and a kernel that may have more refuses to write into one.
+const MOST_CPUS: usize = 8192;
+const WORD_BITS: usize = libc::c_ulong::BITS as usize;
+
+/// A set of CPUs as the kernel has it (`sched_setaffinity(2)`).
+#[derive(Clone)]
+#[repr(C)]
+struct Mask([libc::c_ulong; MOST_CPUS / WORD_BITS]);
+
+impl Default for Mask {
+    fn default() -> Self {
+        Self([0; MOST_CPUS / WORD_BITS])
+    }
+}
+
+impl Mask {
+    /// `None` if a CPU is beyond what any kernel has.
+    fn of(cpus: &[usize]) -> Option<Self> {
+        let mut mask = Self::default();
+        for cpu in cpus {
+            *mask.0.get_mut(cpu / WORD_BITS)? |= 1 << (cpu % WORD_BITS);
+        }
+        Some(mask)
+    }
+
+    /// Ascending.
+    fn cpus(&self) -> impl Iterator<Item = usize> {
+        (0..MOST_CPUS).filter(|cpu| self.0[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1 == 1)
+    }
 }
 
 /// The first of the CPUs that share a core with this one, itself included: the same for all of them. `None` where the kernel does
@@ -134,14 +163,16 @@ pub fn move_current_thread(cpu: usize) -> Result<()> {
 /// [`Error::Invalid`] for an empty list, a CPU that is not online or that a cpuset forbids.
 pub fn pin_current_thread(cpus: &[usize]) -> Result<()> {
     let what = || format!("pin a thread to CPUs {cpus:?}");
-    let mut set = CpuSet::new();
-    for &cpu in cpus {
-        set.set(cpu).map_err(|_| no_such_cpu(what()))?;
-    }
-    sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| match errno {
-        nix::errno::Errno::EINVAL => no_such_cpu(what()),
-        _ => Error::from_errno(what(), errno),
-    })
+    let mask = Mask::of(cpus).ok_or_else(|| no_such_cpu(what()))?;
+    // SAFETY: the kernel reads at most as many bytes as it is told that the mask has; 0 is the calling thread.
+    let outcome =
+        unsafe { libc::sched_setaffinity(0, size_of::<Mask>(), (&raw const mask).cast()) };
+    Errno::result(outcome)
+        .map(drop)
+        .map_err(|errno| match errno {
+            Errno::EINVAL => no_such_cpu(what()),
+            _ => Error::from_errno(what(), errno),
+        })
 }
 
 fn no_such_cpu(what: String) -> Error {
@@ -217,6 +248,14 @@ mod tests {
     }
 
     #[test]
+    fn masks_have_room_for_every_cpu_of_a_kernel() {
+        let cpus = [0, 63, 64, 1023, 1024, 2047, 8191];
+        let mask = Mask::of(&cpus).unwrap();
+        assert_eq!(mask.cpus().collect::<Vec<_>>(), cpus);
+        assert!(Mask::of(&[8192]).is_none());
+    }
+
+    #[test]
     fn siblings_have_one_first_cpu() {
         for cpu in online_cpus().unwrap() {
             // A sandbox may hide it.
@@ -245,9 +284,11 @@ mod tests {
             pin_current_thread(&[]),
             Err(Error::Invalid { .. })
         ));
-        assert!(matches!(
-            pin_current_thread(&[4096]),
-            Err(Error::Invalid { .. })
-        ));
+        for beyond in [8191, 8192] {
+            assert!(matches!(
+                pin_current_thread(&[beyond]),
+                Err(Error::Invalid { .. })
+            ));
+        }
     }
 }
