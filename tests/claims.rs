@@ -84,6 +84,13 @@ fn wrong_words_leave_nothing_behind() {
             ),
             (&["ND9", "--format", "pdf"][..], &["pdf", "markdown"][..]),
             (
+                &["ND9", "--uplink", "eth1", "--far", "ssh host2"][..],
+                &[
+                    "hopyard run netns-macvlan-2007 --uplink",
+                    "claims --from DIR",
+                ][..],
+            ),
+            (
                 &["ND9", "--brief", "--points"][..],
                 &["cannot be used with"][..],
             ),

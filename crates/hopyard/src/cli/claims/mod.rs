@@ -92,6 +92,34 @@ pub(super) struct ClaimsArgs {
     beside: Option<String>,
     #[command(flatten)]
     guest: GuestArgs,
+    #[command(flatten)]
+    cable: CableArgs,
+}
+
+/// Claims are not measured over a cable; these are there to say what to do instead.
+#[derive(Debug, ClapArgs)]
+struct CableArgs {
+    #[arg(long, value_name = "CARD", hide = true)]
+    uplink: Option<String>,
+    #[arg(long, value_name = "PREFIX", hide = true)]
+    far: Option<String>,
+    #[arg(long, value_name = "CARD", hide = true)]
+    far_uplink: Option<String>,
+}
+
+impl CableArgs {
+    fn check(&self) -> Result<(), Failure> {
+        let given = [&self.uplink, &self.far, &self.far_uplink];
+        if given.into_iter().all(Option::is_none) {
+            return Ok(());
+        }
+        Err(Failure::request(
+            "claims are measured on this host alone: measure a plan over the cable, and judge that run: `hopyard run \
+             netns-macvlan-2007 --uplink CARD --far PREFIX` (or netback-direct-2006), then `hopyard claims --from DIR` \
+             (docs/uplink.md)"
+                .to_owned(),
+        ))
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -120,6 +148,7 @@ impl From<kept::Error> for Failure {
 }
 
 pub(super) fn claims(args: &ClaimsArgs) -> Done {
+    args.cable.check()?;
     match &args.command {
         Some(ClaimsCommand::List { json }) => show::list(*json),
         Some(ClaimsCommand::Show { names }) => show::show(names),
