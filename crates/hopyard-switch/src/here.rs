@@ -33,7 +33,7 @@ impl Here {
     /// A device that can be in a switch, whether it is in one or not.
     pub(crate) fn fit_device(&self, what: &str, name: &str) -> Result<Link> {
         let link = self.handle.link(name)?;
-        if name == "lo" {
+        if link.name == "lo" {
             return Err(Error::invalid(what, "`lo` leads nowhere"));
         }
         if link.master.is_some() && is_pair(&link) {

@@ -8,6 +8,8 @@
 
 use std::path::Path;
 
+use hopyard_net::Link;
+
 use crate::attached::UPLINK;
 use crate::bpffs::{self, check_name, directory, is_directory};
 use crate::error::{Error, Result};
@@ -86,7 +88,7 @@ impl Switch {
         };
         let hosts = others_of_the_host(&what, &new.host_macs, config.host_mac)?;
         bpffs::make_directory(&directory)?;
-        let made = Self::fill(&here, new, &directory, config, &hosts);
+        let made = Self::fill(&here, new, &directory, config, uplink.as_ref(), &hosts);
         if made.is_err() {
             // The first problem is the one to report; what stays is unfinished, so the next command
             // removes it.
@@ -100,6 +102,7 @@ impl Switch {
         new: &NewSwitch<'_>,
         directory: &Path,
         config: Config,
+        uplink: Option<&Link>,
         hosts: &[Mac],
     ) -> Result<Self> {
         programs::load(directory)?;
@@ -108,7 +111,8 @@ impl Switch {
         let mut state = State::open(directory)?;
         state.set_config(config)?;
         state.set_hosts(hosts)?;
-        if let Some(device) = new.uplink {
+        // The caller may have named it by an alternative name, which the kernel never gives back.
+        if let Some(Link { name: device, .. }) = uplink {
             state.set_uplink_name(device)?;
             let place = config.place(here);
             for hook in UPLINK {

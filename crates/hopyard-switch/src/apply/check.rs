@@ -68,6 +68,9 @@ impl SwitchSpec {
             match uplink(&here, &self.name, device) {
                 Ok(link) => {
                     host.mac = link.mac.map(Mac);
+                    // As the switch has them once it is made: the device by its own name, and its own address not among the others.
+                    wanted.uplink = Some(link.name.clone());
+                    wanted.host_macs.retain(|mac| Some(*mac) != host.mac);
                     let is_port = |index| indices.contains(&index);
                     host.addresses = own_addresses(&here.handle, &link, &is_port)?;
                 }

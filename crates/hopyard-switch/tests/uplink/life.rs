@@ -1,8 +1,10 @@
 //! An uplink that is deleted and made again, renamed, taken down, or given another Ethernet address.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{LinkKind, MacvlanMode, NewLink};
+use hopyard_switch::apply::SwitchSpec;
 use hopyard_switch::{Error, Mac, NewSwitch, NewUplink, Switch, Warning};
 
 use crate::flow::{Flow, acquaint, during};
@@ -260,4 +262,40 @@ fn other_addresses_of_the_host_are_the_hosts() {
     set_uplink(&site, "up0", Some(&[Mac(site.host_mac())])).unwrap();
     assert_eq!(site.show().uplink.unwrap().host_macs, []);
     assert_eq!(hear(&guest, VIRTUAL.0, own), ["far"]);
+}
+
+/// An alternative name, and the uplink's own address among those of the host.
+#[test]
+fn a_description_that_says_the_uplink_in_other_words_is_carried_out_once() {
+    const OTHER: Mac = Mac([2, 0, 0, 0, 1, 77]);
+    let site = Site::silent("words", 1);
+    let other_name = "enp9s9";
+    let words = format!("link property add dev up0 altname {other_name}");
+    let named = site.in_hub(|| Command::new("ip").args(words.split(' ')).status());
+    assert!(named.unwrap().success());
+    let mut wanted = SwitchSpec {
+        name: site.name().to_owned(),
+        uplink: Some(other_name.to_owned()),
+        ..SwitchSpec::default()
+    };
+    for host_macs in [
+        vec![Mac(site.host_mac())],
+        vec![OTHER, Mac(site.host_mac())],
+    ] {
+        wanted.host_macs = host_macs;
+        let plan = site.in_hub(|| wanted.compare(false)).unwrap();
+        assert_eq!(plan.changes.len(), 1, "{plan:?}");
+        site.in_hub(|| plan.carry_out(|_| {})).unwrap();
+        let plan = site.in_hub(|| wanted.compare(false)).unwrap();
+        assert_eq!((plan.changes, plan.problems), (vec![], vec![]));
+    }
+    let shown = site.show();
+    assert_eq!(shown.uplink.unwrap().host_macs, [OTHER]);
+    assert_eq!(shown.warnings, [""; 0]);
+    // As `switch create` is told it.
+    site.in_hub(|| Switch::remove(site.name())).unwrap();
+    site.create(Some(other_name), false);
+    let shown = site.show();
+    assert_eq!(shown.uplink.unwrap().device, "up0");
+    assert_eq!(shown.warnings, [""; 0]);
 }
