@@ -149,4 +149,6 @@ pub struct PresentPort {
     pub shrunk: bool,
     /// Did somebody take the switch's program off its device?
     pub detached: bool,
+    /// What comes before the switch's program there, though nothing may; adding the port again mends it.
+    pub preceded_by: Option<String>,
 }

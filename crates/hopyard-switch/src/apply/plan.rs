@@ -110,6 +110,8 @@ pub enum Why {
     Changed(Vec<Difference>),
     /// Somebody took the switch's program off its device. A later step adds it again.
     Detached,
+    /// This comes before the switch's program at its device. A later step adds it again, and is first then.
+    NotFirst(String),
 }
 
 /// A setting that is not as it is to be.
@@ -283,7 +285,10 @@ fn replacing(wanted: &PortSpec, now: &PresentPort) -> Option<Why> {
         let all = differences.into_iter().map(|(difference, _)| difference);
         return Some(Why::Changed(all.collect()));
     }
-    now.detached.then_some(Why::Detached)
+    if now.detached {
+        return Some(Why::Detached);
+    }
+    now.preceded_by.clone().map(Why::NotFirst)
 }
 
 /// How a port that stays changes, if it does.

@@ -3,13 +3,13 @@
 use super::{PortSpec, Present, PresentPort};
 use crate::error::Result;
 use crate::here::device_name;
-use crate::hook::Hook;
+use crate::hook::{Hook, Hooks};
 use crate::layout::{
     ETHERNET_HEADER, PORT_ANY_SOURCE, PORT_DECLARED, PORT_DHCP, PORT_ISOLATED, PORT_QUEUED,
     PORT_ROUTER, SWITCH_ANSWERS, SWITCH_BEHIND,
 };
 use crate::limit::Broadcasts;
-use crate::running;
+use crate::running::{self, Running};
 use crate::show::WayOut;
 use crate::switch::Switch;
 
@@ -50,6 +50,8 @@ impl Switch {
             present.uplink_wrong =
                 warning.map(|warning| warning.reword(|_| "setting it again".to_owned()));
         }
+        // A classifier comes behind every program at the tcx hooks, added again or not.
+        let is_to_be_first = !present.behind_others && config.hooks() == Hooks::Tcx;
         let (macs, ips) = self.addresses();
         for (slot, record) in self.state.ports()? {
             // It goes just now.
@@ -81,12 +83,14 @@ impl Switch {
                 ..PortSpec::default()
             };
             spec.sort();
-            let ours = running::ours_at(&here.handle, &link.name, Hook::Port)?;
+            let there = running::at(&here.handle, &link.name, Hook::Port.side())?;
+            let before = there.first().filter(|one| is_to_be_first && !one.is_ours());
             present.ports.push(PresentPort {
                 spec,
                 declared: has(PORT_DECLARED),
                 shrunk: link.mtu + ETHERNET_HEADER < record.sure_len,
-                detached: ours.is_empty(),
+                detached: !there.iter().any(Running::is_ours),
+                preceded_by: before.map(ToString::to_string),
             });
         }
         Ok(present)

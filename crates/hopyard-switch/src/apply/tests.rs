@@ -136,6 +136,7 @@ fn check_reached(wanted: &SwitchSpec, before: Option<&Present>, after: &Present,
         };
         assert_eq!(found.spec, without_mtu);
         assert!(found.declared && !found.shrunk && !found.detached);
+        assert_eq!(found.preceded_by, None);
     }
     for port in &after.ports {
         let is_wanted = wanted.ports.iter().any(|p| p.device == port.spec.device);

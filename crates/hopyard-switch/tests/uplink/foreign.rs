@@ -6,7 +6,7 @@ use aya::programs::tc::{NlOptions, TcAttachOptions};
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType, Xdp, XdpMode};
 use aya::{Ebpf, include_bytes_aligned};
 use hopyard_net::Handle;
-use hopyard_switch::apply::{PortSpec, SwitchSpec};
+use hopyard_switch::apply::{Change, PortSpec, SwitchSpec, Why};
 use hopyard_switch::{NewPort, NewSwitch, NewUplink, Switch, Warning};
 
 use crate::frames::{EXPERIMENT, frame};
@@ -227,6 +227,36 @@ fn a_description_that_lets_others_come_first_is_carried_out_once() {
     let plan = compare();
     assert_eq!(plan.changes.len(), 2);
     site.in_hub(|| plan.carry_out(|_| {})).unwrap();
+    let plan = compare();
+    assert_eq!((plan.changes, plan.problems), (vec![], vec![]));
+}
+
+/// What a guest sends has to come to the switch first.
+#[test]
+fn a_description_has_its_ports_first_again() {
+    let site = Site::silent("ports", 1);
+    let wanted = SwitchSpec {
+        name: site.name().to_owned(),
+        uplink: Some("up0".to_owned()),
+        ports: vec![PortSpec {
+            device: port(0),
+            ..PortSpec::default()
+        }],
+        ..SwitchSpec::default()
+    };
+    let compare = || site.in_hub(|| wanted.compare(false)).unwrap();
+    site.in_hub(|| compare().carry_out(|_| {})).unwrap();
+    let ingress = ("p0", TcAttachType::Ingress);
+    let _foreign = Foreign::tcx(&site.hub, ingress, "foreign_pass", LinkOrder::first());
+    assert_eq!(heard(&site)[0], ["stack"], "the first program takes it");
+    let plan = compare();
+    let [Change::Remove { why, .. }, Change::Add(_)] = &plan.changes[..] else {
+        panic!("{plan:?}");
+    };
+    let names_it = matches!(why, Why::NotFirst(other) if other.contains("foreign_pass"));
+    assert!(names_it, "{why:?}");
+    site.in_hub(|| plan.carry_out(|_| {})).unwrap();
+    assert_eq!(heard(&site)[0], ["far"]);
     let plan = compare();
     assert_eq!((plan.changes, plan.problems), (vec![], vec![]));
 }

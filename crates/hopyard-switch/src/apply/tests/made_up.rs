@@ -104,6 +104,7 @@ pub(super) fn some_present(random: &mut ChaCha8Rng, of: SwitchSpec) -> Present {
         declared: random.random(),
         shrunk: random.random_bool(0.1),
         detached: random.random_bool(0.1),
+        preceded_by: random.random_bool(0.1).then(String::new),
     });
     Present {
         ports: ports.collect(),

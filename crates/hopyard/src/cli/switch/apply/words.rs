@@ -169,6 +169,9 @@ fn because(why: &Why) -> String {
             format!(", to add it again: {}", all.join(", "))
         }
         Why::Detached => ", to add it again: the switch's program is off its device".to_owned(),
+        Why::NotFirst(other) => {
+            format!(", to add it again: {other} comes before the switch's program at its device")
+        }
         other => format!(": {other:?}"),
     }
 }
