@@ -194,7 +194,7 @@ impl Handle {
     /// The device below, or the peer of a pair, in whichever namespace it is; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Missing`] if it went away, [`Error::Denied`] if its namespace is of another user.
+    /// [`Error::Missing`] if it or its namespace went away, [`Error::Denied`] if that namespace is of another user.
     pub fn lower_of(&self, link: &Link) -> Result<Option<Link>> {
         let Some(index) = link.lower else {
             return Ok(None);
@@ -205,7 +205,15 @@ impl Handle {
             message.attributes.push(LinkAttribute::IfNetnsId(ns));
         }
         let what = format!("read the other end of `{}`", link.name);
-        let replies = self.ask(&what, &link.name, RouteNetlinkMessage::GetLink(message), 0)?;
+        let replies = self.ask(&what, &link.name, RouteNetlinkMessage::GetLink(message), 0);
+        let replies = replies.map_err(|error| match error.errno() {
+            // No namespace has that number any more (`rtnl_get_net_ns_capable`): one that ends loses it before its devices go.
+            Some(libc::EINVAL) if link.lower_ns.is_some() => Error::Missing {
+                what,
+                object: format!("network namespace of the other end of `{}`", link.name),
+            },
+            _ => error,
+        })?;
         Ok(replies.first().map(|reply| read::parse(reply)))
     }
 

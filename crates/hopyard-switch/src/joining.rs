@@ -10,7 +10,7 @@ use hopyard_net::Link;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
 use crate::error::{Error, Result, unless_gone};
-use crate::here::{Here, is_pair};
+use crate::here::{Here, device_name, is_pair};
 use crate::shortcut::layout::{GuestKey, PATH_LEN, SHORTCUT_VERSION, Settings};
 use crate::shortcut::{
     Loss, NewShortcut, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut, ShortcutCounters, programs,
@@ -137,9 +137,7 @@ impl Switch {
             )
             .map_err(Error::bpf("write the shortcut's settings"))?;
         for (slot, record) in self.state.ports()? {
-            if let Some(name) = crate::here::device_name(record.device) {
-                self.learn_guest(here, slot, &here.handle.link(&name)?)?;
-            }
+            self.learn_guest_at(here, slot, record.device)?;
         }
         programs::attach(&mut object, cgroup, &path)?
             .pin(self.directory.join(LINK))
@@ -188,13 +186,29 @@ impl Switch {
         self.directory.join(LINK).exists()
     }
 
-    /// Lets the shortcut know whose sockets are behind a port. A device without a guest in another namespace has none.
+    /// As [`Switch::learn_guest`], by the index of the port's device, which may go at any time.
+    fn learn_guest_at(&self, here: &Here, slot: u32, device: u32) -> Result<()> {
+        let Some(name) = device_name(device) else {
+            return Ok(());
+        };
+        let link = here.handle.link(&name).map_err(Error::from);
+        match link.and_then(|link| self.learn_guest(here, slot, &link)) {
+            Err(_) if device_name(device).is_none() => Ok(()),
+            learned => learned,
+        }
+    }
+
+    /// Lets the shortcut know whose sockets are behind a port. A device without a guest in another namespace has none, nor has one whose
+    /// guest ends just now.
     pub(crate) fn learn_guest(&self, here: &Here, slot: u32, link: &Link) -> Result<()> {
         let file = self.directory.join(GUEST_FILE);
         if !file.exists() || !is_pair(link) || link.lower_ns.is_none() {
             return Ok(());
         }
-        let peer = here.handle.lower_of(link)?;
+        let peer = match here.handle.lower_of(link) {
+            Err(hopyard_net::Error::Missing { .. }) => return Ok(()),
+            peer => peer?,
+        };
         let Some(seen) = programs::guest_by_pin(&file, link.index)? else {
             return Ok(());
         };
@@ -272,5 +286,58 @@ impl Switch {
             return Ok(None);
         }
         Ok(Some(sum_of(&self.shortcut_counts()?, slot)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+
+    use super::*;
+    use crate::layout::FIRST_PORT;
+    use crate::{NewPort, NewSwitch};
+
+    /// Needs root, as it makes a switch.
+    #[test]
+    fn a_guest_that_ends_just_then_is_none() {
+        let name = format!("ends-{}", std::process::id());
+        let (ns, guest) = (NetNs::create().unwrap(), NetNs::create().unwrap());
+        let hub = Handle::new(&ns).unwrap();
+        let kind = LinkKind::veth("eth0", Some(&guest));
+        hub.add_link(&NewLink::new("p0", kind)).unwrap();
+        let link = hub.link("p0").unwrap();
+        ns.run(|| {
+            let new = NewSwitch {
+                name: &name,
+                ..NewSwitch::default()
+            };
+            let mut switch = Switch::create(&new).unwrap();
+            let port = NewPort {
+                device: "p0",
+                ..NewPort::default()
+            };
+            switch.add_port(&port).unwrap();
+            let mut object = programs::load(Some(&switch.directory)).unwrap();
+            let file = switch.directory.join(GUEST_FILE);
+            programs::pin_guest(&mut object, &file).unwrap();
+            let here = Here::new().unwrap();
+            switch.learn_guest(&here, FIRST_PORT, &link).unwrap();
+            assert_eq!(switch.guests().unwrap().keys().count(), 1);
+            drop(guest);
+            let end = Instant::now() + Duration::from_secs(30);
+            while hub.link("p0").is_ok() {
+                assert!(Instant::now() < end, "the device stays");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // Who looked the device up before that goes on with it.
+            switch.learn_guest(&here, FIRST_PORT, &link).unwrap();
+            switch
+                .learn_guest_at(&here, FIRST_PORT, link.index)
+                .unwrap();
+            switch.delete().unwrap();
+        })
+        .unwrap();
     }
 }

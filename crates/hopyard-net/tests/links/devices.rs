@@ -245,3 +245,18 @@ fn a_route_from_an_address_that_is_looked_for_elsewhere_first_is_put_back() {
     let shown = String::from_utf8(shown).unwrap();
     assert!(shown.contains("src fd00:5::1"), "{shown}");
 }
+
+#[test]
+fn an_end_whose_namespace_is_gone_is_missing() {
+    let (a, b) = pair();
+    let link = a.link("a0").unwrap();
+    assert!(a.lower_of(&link).unwrap().is_some());
+    drop(b);
+    let end = Instant::now() + PATIENCE;
+    while a.link("a0").is_ok() {
+        assert!(Instant::now() < end, "the namespace stays");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let error = a.lower_of(&link).unwrap_err();
+    assert!(matches!(error, Error::Missing { .. }), "{error:?}");
+}

@@ -43,7 +43,11 @@ impl Plan {
             }),
             Change::NoUplink { .. } => open()?.unset_uplink(),
             Change::Mtu { device, mtu, was } => set_mtu(device, *mtu, was),
-            Change::Remove { device, .. } => open()?.remove_port(device),
+            Change::Remove { device, .. } => match open()?.remove_port(device) {
+                // It went with its device meanwhile.
+                Err(Error::Net(hopyard_net::Error::Missing { .. })) => Ok(()),
+                removed => removed,
+            },
             Change::Set { port, .. } => open()?.set_port(&change_to(port)),
             Change::Add(port) => open()?.add_port(&port.new_port()),
             Change::Shortcut { wanted, was } => {

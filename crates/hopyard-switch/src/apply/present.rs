@@ -1,5 +1,7 @@
 //! The switch there is, in the words of a description.
 
+use hopyard_net::{Handle, Link};
+
 use super::{PortSpec, Present, PresentPort};
 use crate::error::Result;
 use crate::here::device_name;
@@ -83,7 +85,9 @@ impl Switch {
                 ..PortSpec::default()
             };
             spec.sort();
-            let there = running::at(&here.handle, &link.name, Hook::Port.side())?;
+            let Some(there) = at_port(&here.handle, &link)? else {
+                continue;
+            };
             let before = there.first().filter(|one| is_to_be_first && !one.is_ours());
             present.ports.push(PresentPort {
                 spec,
@@ -94,5 +98,34 @@ impl Switch {
             });
         }
         Ok(present)
+    }
+}
+
+/// What runs at the hook of a port; `None`: its device has gone since it was looked up.
+fn at_port(handle: &Handle, link: &Link) -> Result<Option<Vec<Running>>> {
+    match running::at(handle, &link.name, Hook::Port.side()) {
+        Err(_) if device_name(link.index).is_none() => Ok(None),
+        there => there.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopyard_net::{LinkKind, NetNs, NewLink};
+
+    use super::*;
+
+    /// Needs root, as it makes a device.
+    #[test]
+    fn nothing_runs_at_a_device_that_went_just_then() {
+        let ns = NetNs::create().unwrap();
+        let hub = Handle::new(&ns).unwrap();
+        hub.add_link(&NewLink::new("p0", LinkKind::veth("q0", None)))
+            .unwrap();
+        let link = hub.link("p0").unwrap();
+        let at = || ns.run(|| at_port(&hub, &link)).unwrap();
+        assert_eq!(at().unwrap(), Some(Vec::new()));
+        hub.delete_link("p0").unwrap();
+        assert_eq!(at().unwrap(), None);
     }
 }

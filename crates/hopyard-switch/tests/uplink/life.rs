@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{LinkKind, MacvlanMode, NewLink};
-use hopyard_switch::apply::SwitchSpec;
+use hopyard_switch::apply::{Plan, PortSpec, SwitchSpec};
 use hopyard_switch::{Error, Mac, NewSwitch, NewUplink, Switch, Warning};
 
 use crate::flow::{Flow, acquaint, during};
@@ -298,4 +298,28 @@ fn a_description_that_says_the_uplink_in_other_words_is_carried_out_once() {
     let shown = site.show();
     assert_eq!(shown.uplink.unwrap().device, "up0");
     assert_eq!(shown.warnings, [""; 0]);
+}
+
+#[test]
+fn a_port_that_goes_before_its_step_is_removed() {
+    let site = Site::silent("step", 2);
+    let described = |ports: &[usize]| SwitchSpec {
+        name: site.name().to_owned(),
+        ports: ports
+            .iter()
+            .map(|n| PortSpec {
+                device: port(*n),
+                ..PortSpec::default()
+            })
+            .collect(),
+        ..SwitchSpec::default()
+    };
+    let compare = |spec: SwitchSpec| site.in_hub(|| spec.compare(false)).unwrap();
+    let carry_out = |plan: &Plan| site.in_hub(|| plan.carry_out(|_| {}));
+    carry_out(&compare(described(&[0, 1]))).unwrap();
+    let plan = compare(described(&[0]));
+    assert_eq!(plan.changes.len(), 1, "{plan:?}");
+    site.hub.delete_link(&port(1)).unwrap();
+    carry_out(&plan).unwrap();
+    assert_eq!(compare(described(&[0])).changes, []);
 }
