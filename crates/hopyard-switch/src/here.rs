@@ -8,6 +8,8 @@ use nix::net::if_::if_indextoname;
 use crate::bpffs::{self, directory};
 use crate::error::{Error, Result};
 use crate::hook::Hook;
+use crate::layout::Config;
+use crate::mac::Mac;
 use crate::programs;
 use crate::running;
 use crate::state::{Stage, State, stage};
@@ -50,8 +52,8 @@ impl Here {
             // Before the look: what it finds has had all this time, however late we come to look.
             let waited = began.elapsed();
             let Some(id) = running_at(&self.handle, name)? else {
-                // Somebody may have taken the program off a device that is a port.
-                return match self.tied_to(link.index)? {
+                // Somebody may have taken the program off a device that is in a switch.
+                return match self.tied_to(&link)? {
                     Some(owner) => Err(Error::invalid(what, owner.of(name))),
                     None => Ok(link),
                 };
@@ -68,17 +70,37 @@ impl Here {
         }
     }
 
-    /// The switch that has this very device as a port. Others may know its number, from a device and a namespace that are gone.
-    fn tied_to(&self, index: u32) -> Result<Option<Owner>> {
+    /// The switch that has this very device. Others may know its number, from a device and a namespace that are gone.
+    fn tied_to(&self, link: &Link) -> Result<Option<Owner>> {
         self.first_switch(|switch, state| {
-            let is_tied = match state.slot_of(index) {
+            let is_tied = match state.slot_of(link.index) {
                 Some(slot) => state.is_tied(slot)?,
                 None => false,
             };
-            Ok(is_tied.then(|| Owner {
+            let is_uplink = is_its_uplink(switch, &state.config()?, link);
+            Ok((is_tied || is_uplink).then(|| Owner {
                 switch: switch.to_owned(),
-                is_uplink: false,
+                is_uplink,
             }))
+        })
+    }
+
+    /// The switch, but for the one of this name, whose program runs at a device.
+    pub(crate) fn runs_for_another(&self, link: &Link, but: &str) -> Result<Option<Owner>> {
+        let mut there = Vec::new();
+        for hook in [Hook::Port, Hook::UplinkOut] {
+            there.extend(running::ours_at(&self.handle, &link.name, hook)?);
+        }
+        self.first_switch(|switch, state| {
+            let Some(owner) = known_to(switch, state, link.index)?.filter(|_| switch != but) else {
+                return Ok(None);
+            };
+            for program in &there {
+                if programs::is_pinned(&directory(switch), *program)? {
+                    return Ok(Some(owner));
+                }
+            }
+            Ok(None)
         })
     }
 
@@ -94,13 +116,7 @@ impl Here {
             if Some(switch) == but {
                 return Ok(None);
             }
-            let is_uplink = state.config()?.uplink == index;
-            Ok(
-                (is_uplink || state.slot_of(index).is_some()).then(|| Owner {
-                    switch: switch.to_owned(),
-                    is_uplink,
-                }),
-            )
+            known_to(switch, state, index)
         })
     }
 
@@ -162,6 +178,30 @@ impl Owner {
             format!("`{device}` is a port of switch `{switch}` already")
         }
     }
+}
+
+/// What a device of this number is in a switch.
+fn known_to(switch: &str, state: &State, index: u32) -> Result<Option<Owner>> {
+    let is_uplink = state.config()?.uplink == index;
+    let is_known = is_uplink || state.slot_of(index).is_some();
+    Ok(is_known.then(|| Owner {
+        switch: switch.to_owned(),
+        is_uplink,
+    }))
+}
+
+/// Is the uplink of a switch this very device? The kernel gives numbers, of namespaces too, and places in its memory to other devices
+/// later, so the Ethernet address has to be the same as well.
+fn is_its_uplink(switch: &str, config: &Config, link: &Link) -> bool {
+    let has_its_mac = || {
+        link.mac
+            .is_some_and(|mac| Mac(mac).to_number() == config.host_mac)
+    };
+    let is_in_its_place = || {
+        let place = programs::net_device(&directory(switch), link.index);
+        place.is_ok_and(|place| place == config.net_device)
+    };
+    config.uplink == link.index && has_its_mac() && is_in_its_place()
 }
 
 /// A program of ours that runs at a device.

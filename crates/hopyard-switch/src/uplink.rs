@@ -134,6 +134,10 @@ impl Switch {
             return Err(Error::invalid(what, why));
         }
         if link.index == config.uplink {
+            // While somebody had the programs off it.
+            if let Some(owner) = here.runs_for_another(link, &self.name)? {
+                return Err(Error::invalid(what, owner.of(&link.name)));
+            }
             self.let_go(what, here, link)?;
         } else {
             here.free_device(what, &link.name)?;

@@ -1,7 +1,9 @@
 //! Programs as classifiers of `clsact`: what they leave, and what is out of reach from another namespace.
 
+use std::time::{Duration, Instant};
+
 use hopyard_net::{Handle, Side};
-use hopyard_switch::{Error, NewPort, NewSwitch, Switch};
+use hopyard_switch::{Error, Hooks, NewPort, NewSwitch, NewUplink, Switch, Warning};
 
 use crate::frames::{BROADCAST, EXPERIMENT, frame};
 use crate::listen::Ear;
@@ -197,6 +199,74 @@ fn somebody_who_detaches_a_classifier_is_told_on() {
         removed.unwrap().unwrap();
         assert_eq!(site.show().warnings, [""; 0]);
     }
+}
+
+/// Another switch with this device as its uplink, or why there can be none.
+fn another(site: &Site, uplink: &str) -> Result<Switch, Error> {
+    let name = format!("{}-other", site.name());
+    let new = NewSwitch {
+        name: &name,
+        uplink: Some(uplink),
+        ..NewSwitch::default()
+    };
+    site.in_hub(|| Switch::create(&new))
+}
+
+/// Takes the programs off the uplink of a switch at tcx hooks, and waits until the kernel has done it.
+fn take_off_uplink(site: &Site) {
+    for side in ["in", "out"] {
+        let home = "/sys/fs/bpf/hopyard/switch";
+        std::fs::remove_file(format!("{home}/{}/link-uplink-{side}", site.name())).unwrap();
+    }
+    let end = Instant::now() + Duration::from_secs(30);
+    let is_off = |w: &Warning| w.contains("does not run at `up0` any more");
+    while site.show().warnings.iter().filter(|w| is_off(w)).count() < 2 {
+        assert!(Instant::now() < end, "{:?}", site.show().warnings);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn an_uplink_whose_programs_somebody_took_off_is_no_other_switchs() {
+    for site in [Site::with_classifiers("off", 1), Site::silent("off-tcx", 1)] {
+        site.connect(false, |_, _| {});
+        match site.hooks {
+            Hooks::Clsact => site.hub.remove_clsact("up0").unwrap(),
+            _ => take_off_uplink(&site),
+        }
+        let error = another(&site, "up0").unwrap_err().to_string();
+        let words = format!("`up0` is the uplink of switch `{}`", site.name());
+        assert!(error.contains(&words), "{error}");
+        if site.hooks == Hooks::Tcx {
+            let uplink = NewUplink {
+                device: "up0",
+                ..NewUplink::default()
+            };
+            site.switch(|switch| switch.set_uplink(&uplink)).unwrap();
+            assert_eq!(site.show().warnings, [""; 0]);
+        }
+    }
+}
+
+/// With another Ethernet address the device is not known again, so another switch may have it by then.
+#[test]
+fn an_uplink_that_another_switch_has_by_now_is_refused_at_once() {
+    let site = Site::silent("taken", 1);
+    site.connect(false, |_, _| {});
+    take_off_uplink(&site);
+    site.hub.set_mac("up0", [2, 0, 0, 0, 1, 77]).unwrap();
+    let other = another(&site, "up0").unwrap();
+    let uplink = NewUplink {
+        device: "up0",
+        ..NewUplink::default()
+    };
+    let began = Instant::now();
+    let refused = site.switch(|switch| switch.set_uplink(&uplink));
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let error = refused.unwrap_err().to_string();
+    let words = format!("`up0` is the uplink of switch `{}`", other.name());
+    assert!(error.contains(&words), "{error}");
+    site.in_hub(|| other.delete()).unwrap();
 }
 
 #[test]
