@@ -96,6 +96,14 @@ pub enum Error {
         /// The switches there are.
         there: Vec<String>,
     },
+    /// Since the value that stands for the switch was made, somebody deleted it and made one of that name.
+    #[error(
+        "cannot use switch `{name}`: somebody deleted it and made it anew meanwhile: do it again"
+    )]
+    MadeAnew {
+        /// Name of the switch.
+        name: String,
+    },
     /// Reading or changing devices.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),
@@ -163,7 +171,8 @@ impl Error {
             | Self::HostMacsWithoutUplink { .. }
             | Self::ShortcutLacks { .. }
             | Self::NotAPort { .. }
-            | Self::NoSwitch { .. } => true,
+            | Self::NoSwitch { .. }
+            | Self::MadeAnew { .. } => true,
             Self::Net(error) => error.is_usage(),
             Self::Bpf { .. } | Self::File { .. } => false,
         }

@@ -63,9 +63,9 @@ impl Switch {
         if self.state.is_in(&self.directory)? {
             return Ok(lock);
         }
-        let what = format!("use switch `{}`", self.name);
-        let why = "somebody deleted it and made it anew meanwhile: do it again";
-        Err(Error::invalid(what, why))
+        Err(Error::MadeAnew {
+            name: self.name.clone(),
+        })
     }
 
     /// Is one of its programs a classifier?

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use aya::maps::{Array, Map, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::{SchedClassifier, TcAttachType};
-use hopyard_switch::{Mac, NewPort, NewSwitch, Switch, Warning};
+use hopyard_switch::{Error, Mac, NewPort, NewSwitch, Switch, Warning};
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, send, socket};
 use world::{EXPERIMENT, World, frame, under_another_mount};
@@ -291,6 +291,7 @@ fn another_versions_switch_is_left_alone_but_can_be_deleted() {
         let other = Switch::create(&new).unwrap();
         let error = ours.set_answers(true).unwrap_err();
         assert!(error.is_usage(), "{error:?}");
+        assert!(matches!(error, Error::MadeAnew { .. }), "{error:?}");
         assert!(error.to_string().contains("made it anew"), "{error}");
         assert!(ours.delete().is_err());
         assert!(directory(&name).exists());

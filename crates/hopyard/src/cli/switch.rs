@@ -74,7 +74,7 @@ pub(super) fn switch(args: SwitchArgs) -> Done {
         SwitchCommand::Trace(args) => trace::trace(&args),
         SwitchCommand::Metrics { name, output } => metrics::metrics(name, output.as_deref()),
         SwitchCommand::Upgrade { name: Some(name) } => {
-            Switch::open(&name)?.upgrade()?;
+            upgrade(&name)?;
             Ok(ExitCode::SUCCESS)
         }
         SwitchCommand::Upgrade { name: None } => upgrade_all(),
@@ -109,11 +109,27 @@ fn of_all<T>(each: impl Fn(&str) -> hopyard_switch::Result<T>) -> Result<Vec<T>,
     Ok(all)
 }
 
+fn upgrade(name: &str) -> hopyard_switch::Result<()> {
+    until_it_stays(|| Switch::open(name)?.upgrade())
+}
+
+/// Changes the switch that there is, also where somebody deletes it and makes it anew meanwhile.
+fn until_it_stays(
+    mut change: impl FnMut() -> hopyard_switch::Result<()>,
+) -> hopyard_switch::Result<()> {
+    loop {
+        match change() {
+            Err(hopyard_switch::Error::MadeAnew { .. }) => {}
+            changed => return changed,
+        }
+    }
+}
+
 /// Continues after switches that cannot be upgraded, and names each.
 fn upgrade_all() -> Done {
     let mut failures = Vec::new();
     for name in Switch::list()? {
-        match Switch::open(&name).and_then(|mut switch| switch.upgrade()) {
+        match upgrade(&name) {
             // It was deleted meanwhile.
             Ok(()) | Err(hopyard_switch::Error::NoSwitch { .. }) => {}
             Err(error) => failures.push(Failure::from(error)),
@@ -195,4 +211,32 @@ fn port(command: PortCommand) -> Done {
         PortCommand::Del { name, device } => Switch::open(&name)?.remove_port(&device)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use hopyard_switch::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_switch_that_was_made_anew_is_changed_and_one_that_is_gone_is_not() {
+        let name = || "lan".to_owned();
+        let gone = || Error::NoSwitch {
+            name: name(),
+            there: Vec::new(),
+        };
+        for is_there in [true, false] {
+            let mut calls = 0;
+            let done = until_it_stays(|| {
+                calls += 1;
+                match calls {
+                    1 | 2 => Err(Error::MadeAnew { name: name() }),
+                    _ if is_there => Ok(()),
+                    _ => Err(gone()),
+                }
+            });
+            assert_eq!((calls, done.is_ok()), (3, is_there));
+        }
+    }
 }
