@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use aya::programs::{SchedClassifier, TcAttachType};
+use aya::{Ebpf, include_bytes_aligned};
 use hopyard_net::{Handle, NetNs};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -348,6 +350,17 @@ fn what_could_not_be_put_back_is_not_forgotten() {
     });
 }
 
+/// A program of somebody else at what the card receives, detached when the value goes.
+fn foreign_program() -> Ebpf {
+    let object = include_bytes_aligned!("../crates/hopyard-switch/tests/foreign/foreign.bpf.o");
+    let mut object = Ebpf::load(object).unwrap();
+    let program = object.program_mut("foreign_pass").unwrap();
+    let program: &mut SchedClassifier = program.try_into().unwrap();
+    program.load().unwrap();
+    program.attach("eth0", TcAttachType::Ingress).unwrap();
+    object
+}
+
 #[test]
 fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_changed() {
     apart(|| {
@@ -441,5 +454,7 @@ fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_change
             let present = Path::new("/sys/module/nf_flow_table").exists();
             skip_part("flow tables", present, "nft cannot make one");
         }
+        let _foreign = site.here.run(foreign_program).unwrap();
+        check(&["--paths", "bridge"], &["its tcx hooks", "`foreign_pass`"]);
     });
 }

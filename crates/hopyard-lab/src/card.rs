@@ -4,6 +4,8 @@
 //! that when a device changes its namespace; and the lab's namespace is mounted on a file, since a virtual device would go with it.
 //! So whoever ends, and however, `hopyard clean` finds both and puts the card back.
 
+mod tcx;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -136,6 +138,13 @@ fn check(home: &Handle, card: &str) -> Result<()> {
     }
     if link.xdp.is_some() {
         return refuse("it has an XDP program, which would go: remove it first".to_owned());
+    }
+    let programs = tcx::programs_at(card)?;
+    if !programs.is_empty() {
+        return refuse(format!(
+            "it has eBPF programs at its tcx hooks, which would get the frames of the lab ({}): detach them first",
+            programs.join(", ")
+        ));
     }
     if home.devices_of_default_routes()?.contains(&link.index) {
         return refuse(
