@@ -1,5 +1,8 @@
 //! Pairs that relays run: processes of their own in namespaces of their own, as on other machines.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use nix::sys::signal::{Signal, kill};
 
 use super::*;
@@ -174,6 +177,35 @@ fn what_was_measured_stays_when_the_last_relay_dies() {
         let resumed = site.run(&["run", &file, "-o", "out", "--resume"]);
         resumed.exits(0).prints(&["10 of 10 pairs measured"]);
         assert!(!resumed.stderr.contains("missing in samples"), "{resumed}");
+    });
+}
+
+/// It reaches no machine and says so at once, so it is always the one with the fewest pairs.
+#[test]
+fn a_relay_that_reaches_nothing_gets_few_pairs_and_costs_no_machine() {
+    let _beside = beside();
+    unharmed(|| {
+        let site = Site::new(5);
+        let file = site.file("");
+        let bin = site.room.at("bad");
+        std::fs::create_dir(&bin).unwrap();
+        let no_way = bin.join("nsenter");
+        std::fs::write(&no_way, "#!/bin/sh\nexit 1\n").unwrap();
+        std::fs::set_permissions(&no_way, Permissions::from_mode(0o755)).unwrap();
+        let bad = format!(
+            "sh -c 'export PATH={}:$PATH; exec \"$@\"' bad",
+            bin.display()
+        );
+        let said =
+            begun(&site, &file, "out", &[&bad, "env A=1"]).wait_for_nothing_left(&BTreeSet::new());
+        said.exits(1);
+        let document = site.document("out");
+        let counts = &document["counts"];
+        let of = |state: &str| counts[state].as_u64().unwrap();
+        tell(&format!("{counts}"));
+        assert_eq!(of("skipped"), 0, "{said}");
+        assert!((1..=3).contains(&of("failed")), "{said}");
+        assert!(!said.stdout.contains("lost machines"), "{said}");
     });
 }
 

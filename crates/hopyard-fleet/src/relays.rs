@@ -7,6 +7,7 @@
 mod home;
 mod relay;
 mod serve;
+mod standing;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,6 +19,7 @@ use hopyard_model::plain;
 use serde::{Deserialize, Serialize};
 
 use self::relay::{Relay, all_join, lost};
+use self::standing::keep_what_all_say;
 use crate::drive::{Answer, Ended, Engine, Job};
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
@@ -123,18 +125,19 @@ impl Drop for Relays {
 }
 
 impl Engine for Relays {
-    fn start(&mut self, _: &Store, job: Job) -> Result<()> {
+    fn start(&mut self, store: &Store, job: Job) -> Result<()> {
         let Job { place, attempt } = job;
+        let (ends, now) = (store.fleet.pairs[place].ends(), Instant::now());
         // One whose pipe has just broken is noticed in the next look, with the pairs that it runs.
-        let free = self
+        let best = self
             .relays
             .iter_mut()
-            .min_by_key(|relay| relay.running.len());
-        let relay = free.ok_or(Error::Internal {
+            .min_by_key(|relay| relay.standing.cost(ends, relay.running.len(), now));
+        let relay = best.ok_or(Error::Internal {
             what: "measure a pair: no relay is left",
             source: std::io::ErrorKind::NotConnected.into(),
         })?;
-        relay.running.insert(place, (attempt, Instant::now()));
+        relay.running.insert(place, (attempt, now));
         let _broken = relay.tell(&Told::Start { place, attempt });
         Ok(())
     }
@@ -151,6 +154,8 @@ impl Engine for Relays {
                     Ok(taken) => {
                         let taken = taken.into_iter();
                         ended.extend(taken.map(|(pair, of_pair)| {
+                            let ends = store.fleet.pairs[pair.place].ends();
+                            relay.standing.note(ends, &pair, Instant::now());
                             samples.extend(of_pair.map(|of_pair| (pair.place, of_pair)));
                             pair
                         }));
@@ -175,6 +180,11 @@ impl Engine for Relays {
                 });
             }
             self.let_go(relay);
+        }
+        let standings: Vec<_> = self.relays.iter().map(|relay| &relay.standing).collect();
+        for pair in &mut ended {
+            let ends = store.fleet.pairs[pair.place].ends();
+            keep_what_all_say(&mut pair.answers, ends, &standings);
         }
         if ended.is_empty() {
             std::thread::sleep(LOOK);

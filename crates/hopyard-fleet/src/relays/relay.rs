@@ -12,6 +12,7 @@ use hopyard_lab::Prefix;
 use hopyard_model::plain;
 use hopyard_net::{end_with_starter, kill_group, pipe};
 
+use super::standing::Standing;
 use super::{BEAT, LONGEST_LINE, LOOK, SILENCE, Said, Told, VERSION};
 use crate::drive::Ended;
 use crate::error::{Error, Result};
@@ -39,6 +40,7 @@ pub(super) struct Relay {
     lines: Receiver<String>,
     /// Pairs that it runs: attempt and begin of each.
     pub(super) running: BTreeMap<usize, (u32, Instant)>,
+    pub(super) standing: Standing,
     heard: Instant,
     told: Instant,
 }
@@ -106,6 +108,7 @@ impl Relay {
             to: Some(to),
             lines: lines_as_they_come(from, LONGEST_LINE),
             running: BTreeMap::new(),
+            standing: Standing::default(),
             heard: Instant::now(),
             told: Instant::now(),
         })
