@@ -18,6 +18,9 @@ use crate::plan::Plan;
 use crate::samples::{self, Sample};
 use crate::schedule::Pair;
 
+/// Of the journal, bytes: after pairs no longer fit, what was measured is still written to `samples/` and noted.
+const FOR_THE_END: u64 = 1 << 20;
+
 /// A directory that is written. Nobody else writes it meanwhile.
 #[derive(Debug)]
 pub struct Store {
@@ -189,6 +192,19 @@ impl Store {
         let cannot = |e: std::io::Error| Error::file("write to", &file, e);
         let mut text = serde_json::to_vec(line).map_err(|e| cannot(e.into()))?;
         text.push(b'\n');
+        let most = match line {
+            Line::Kept { .. } | Line::Ended { .. } => bounded::MOST_OF_LINES,
+            _ => bounded::MOST_OF_LINES - FOR_THE_END,
+        };
+        let size = self.journal.metadata().map_err(cannot)?.len();
+        if size + text.len() as u64 > most {
+            return Err(Error::Wrong(format!(
+                "{} is full: at most {} MiB are read again, and each attempt at a pair adds a line; what is in it stays: \
+                 measure again in another directory",
+                shown(&file),
+                bounded::MOST_OF_LINES >> 20
+            )));
+        }
         // One call, so that a line is there or is not.
         self.journal.write_all(&text).map_err(cannot)
     }
@@ -273,4 +289,44 @@ fn cut_half_line(journal: &File, file: &Path) -> Result<()> {
         journal.set_len(end).map_err(cannot)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use crate::outcome::State;
+    use crate::plan::tests::machines;
+
+    fn failed(attempt: u32) -> Outcome {
+        Outcome {
+            state: State::Failed,
+            attempt,
+            began_ms: 0,
+            took_ms: 1,
+            cause: Some("it broke".into()),
+            figures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_journal_that_could_not_be_read_again_takes_no_more_pairs_and_says_so() {
+        let home = tempfile::tempdir().unwrap();
+        let plan = Plan::new(machines(2), &Settings::default()).unwrap();
+        let mut store = Store::create(home.path(), plan).unwrap();
+        store.ended(0, failed(1)).unwrap();
+        let most = bounded::MOST_OF_LINES - FOR_THE_END;
+        // A hole takes no space.
+        store.journal.set_len(most - 1).unwrap();
+        let error = store.ended(0, failed(2)).unwrap_err().to_string();
+        assert!(
+            error.contains("pairs.jsonl is full: at most 512 MiB are read again"),
+            "{error}"
+        );
+        assert_eq!(store.fleet.outcomes[0].as_ref().unwrap().attempt, 1);
+        let size = |store: &Store| store.journal.metadata().unwrap().len();
+        assert_eq!(size(&store), most - 1);
+        store.over(End::Broken).unwrap();
+        assert!(size(&store) > most);
+    }
 }

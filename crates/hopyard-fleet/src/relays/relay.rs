@@ -25,6 +25,8 @@ use crate::samples::Sample;
 const GREETING: Duration = Duration::from_secs(30);
 /// Messages of a relay that are taken before the next relay is looked at.
 const MOST_AT_ONCE: usize = 1000;
+/// Of a pair's failure, bytes: it becomes a part of a line of the journal, and relays of this version say less.
+const LONGEST_CAUSE: usize = 64 << 10;
 /// For a relay that was told to end, which ends what it runs and removes its directory.
 const LEAVING: Duration = Duration::from_secs(5);
 
@@ -191,6 +193,10 @@ impl Relay {
         };
         if let Some(outcome) = &outcome {
             check(outcome, columns)?;
+            let cause = outcome.cause.as_ref().map_or(0, |cause| cause.len());
+            if cause > LONGEST_CAUSE {
+                return Err(format!("it told a cause of {cause} bytes"));
+            }
         }
         let is_another = outcome.as_ref().is_some_and(|o| o.attempt != attempt);
         let mut values = samples.iter().flatten().flat_map(|sample| &sample.values);
