@@ -1,10 +1,11 @@
 //! `hopyard kernel fetch`, where others would have root unpack or run what is theirs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
 
@@ -203,17 +204,15 @@ fn a_fetch_that_fails_leaves_no_directory_behind() {
     assert!(into.join("6.1.0-99-cloud-amd64/boot").exists());
 }
 
-#[test]
-fn a_fetch_that_is_interrupted_leaves_nothing() {
-    let _beside = beside();
-    let mirror = Mirror::new();
+/// A fetch into `own/kernels` whose apt takes this many seconds for each of its steps, and fetches now.
+fn slow_fetch(mirror: &Mirror, seconds: &str) -> Running {
     for directory in ["own", "tmp"] {
-        fs::create_dir(mirror.at(directory)).unwrap();
+        fs::create_dir_all(mirror.at(directory)).unwrap();
     }
     let path = std::env::var("PATH").unwrap();
     let mut command = Command::new(PROGRAM);
     command.args(["kernel", "fetch", "6.1", "--into"]);
-    command.arg(mirror.at("own/kernels")).env("SLOW", "3");
+    command.arg(mirror.at("own/kernels")).env("SLOW", seconds);
     command.env("PATH", format!("{}:{path}", mirror.at("bin").display()));
     command
         .env("TMPDIR", mirror.at("tmp"))
@@ -222,12 +221,88 @@ fn a_fetch_that_is_interrupted_leaves_nothing() {
     until("apt fetches", Duration::from_secs(20), || {
         mirror.at("log").exists()
     });
-    running.signal_group(Signal::SIGINT);
-    running.wait().exits(130);
-    for directory in ["own", "tmp"] {
-        let left = fs::read_dir(mirror.at(directory)).unwrap().count();
-        assert_eq!(left, 0, "{directory}");
+    running
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_fetch_that_is_interrupted_leaves_nothing_and_does_not_wait_for_apt() {
+    let _beside = beside();
+    for (signal, to_all) in [(Signal::SIGINT, true), (Signal::SIGTERM, false)] {
+        let mirror = Mirror::new();
+        let running = slow_fetch(&mirror, "300");
+        if to_all {
+            running.signal_group(signal);
+        } else {
+            running.signal(signal);
+        }
+        let said = running.wait_for_nothing_left(&BTreeSet::new());
+        said.exits(130);
+        assert!(said.took < Duration::from_secs(60), "{said}");
+        for directory in ["own", "tmp"] {
+            assert!(entries(&mirror.at(directory)).is_empty(), "{directory}");
+        }
     }
+}
+
+#[test]
+fn what_a_killed_fetch_left_goes_with_the_next_one() {
+    let _beside = beside();
+    let mirror = Mirror::new();
+    let own = mirror.at("own/kernels");
+    let left = |directory: &Path| -> Vec<PathBuf> {
+        let mut all = entries(directory);
+        all.retain(|path| path.to_string_lossy().contains("/.hopyard-fetch-"));
+        all
+    };
+    let running = slow_fetch(&mirror, "1");
+    running.signal(Signal::SIGKILL);
+    running.wait_for_no_process(&BTreeSet::new());
+    let killed = [left(&own), left(&mirror.at("tmp"))].concat();
+    assert_eq!(killed.len(), 2, "{killed:?}");
+    fs::remove_file(mirror.at("log")).unwrap();
+    // One that goes on, for as long as it has to.
+    let living = slow_fetch(&mirror, "300");
+    let all = [left(&own), left(&mirror.at("tmp"))].concat();
+    assert_eq!(all.len(), 4, "a fetch may just have begun: {all:?}");
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    for directory in &all {
+        let opened = fs::File::open(directory).unwrap();
+        opened.set_modified(hour_ago).unwrap();
+    }
+    let foreign = mirror.at("tmp/.hopyard-other");
+    fs::create_dir(&foreign).unwrap();
+    fs::remove_file(mirror.at("log")).unwrap();
+    let next = slow_fetch(&mirror, "0");
+    next.wait().exits(0);
+    for directory in &all {
+        let is_of_the_killed = killed.contains(directory);
+        assert_eq!(directory.exists(), !is_of_the_killed, "{directory:?}");
+    }
+    assert!(foreign.exists());
+    living.signal(Signal::SIGTERM);
+    living.wait().exits(130);
+    // `hopyard clean` does it too, for the user's cache.
+    let cache = mirror.at("cache");
+    let abandoned = cache.join("hopyard/kernels/.hopyard-fetch-aaaaaa");
+    fs::create_dir_all(&abandoned).unwrap();
+    fs::File::open(&abandoned)
+        .unwrap()
+        .set_modified(hour_ago)
+        .unwrap();
+    // What other tests killed is hidden from there.
+    let mut clean = Command::new("unshare");
+    clean.args(["--pid", "--fork", "--mount-proc", "--kill-child"]);
+    clean.args([PROGRAM, "clean"]).env("XDG_CACHE_HOME", &cache);
+    clean.env("TMPDIR", mirror.at("tmp"));
+    Running::start(clean)
+        .wait()
+        .prints(&["removed directories that fetches of kernels left: 1"]);
+    assert!(!abandoned.exists());
 }
 
 #[test]

@@ -8,13 +8,18 @@ mod apt;
 
 use std::cmp::Ordering;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use apt::Apt;
+use hopyard_host::abandoned::{self, YOUNG};
+use hopyard_net::{end_with_starter, kill_group};
 
-use super::scratch::{Destination, Scratch, writing};
+use super::scratch::{self, Destination, Scratch, writing};
 use super::{Error, Kernel, Result};
 use crate::signals;
 
@@ -29,6 +34,7 @@ const BACKPORTS: &str = "backports";
 pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
     let destination = Destination::new(into)?;
     let into = destination.path();
+    let _count = remove_abandoned_below(into);
     // First of all: another fetch into this directory that fails meanwhile removes it where it is empty.
     let scratch = Scratch::new(into)?;
     let apt = Apt::new(wanted == Some(BACKPORTS))?;
@@ -60,6 +66,18 @@ pub fn fetch(wanted: Option<&str>, into: &Path) -> Result<Kernel> {
     let image = first_with(&directory.join("boot"), "vmlinuz")
         .ok_or_else(|| failed("dpkg", &format!("package {package} contains no kernel")))?;
     Kernel::open(&image, Some(&directory))
+}
+
+/// Removes what fetches into the user's cache left that were killed: how many directories.
+#[must_use]
+pub fn remove_abandoned() -> usize {
+    remove_abandoned_below(&home())
+}
+
+/// The scratches of a fetch into a directory: there, and of apt.
+fn remove_abandoned_below(into: &Path) -> usize {
+    let remove = |below: &Path| abandoned::remove(below, scratch::PREFIX, YOUNG);
+    remove(into) + remove(&apt::temporary())
 }
 
 /// Puts a kernel that its package has among the modules where installing would put it.
@@ -135,26 +153,51 @@ fn by_version(one: &str, other: &str) -> Ordering {
     numbers(one).cmp(&numbers(other))
 }
 
+/// Runs a program to its end, or until somebody asks to stop; then it ends at once, with what it started.
 fn run(mut command: Command) -> Result<String> {
+    const LOOK: Duration = Duration::from_millis(20);
     let program = command.get_program().to_string_lossy().into_owned();
-    if signals::interrupted() {
-        return Err(Error::Interrupted);
-    }
-    let output = command.output().map_err(|error| {
+    let cannot = |error: std::io::Error| {
         failed(
             &program,
             &format!("{error}; kernels are fetched as Debian packages, with apt and dpkg"),
         )
-    })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    // Ctrl-C ends what runs in the terminal too.
+    };
     if signals::interrupted() {
         return Err(Error::Interrupted);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(failed(&program, said.trim()))
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped()).process_group(0);
+    end_with_starter(&mut command);
+    let mut child = command.spawn().map_err(cannot)?;
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let [said, complained] = thread::scope(|scope| {
+        let readers = [scope.spawn(|| text(out)), scope.spawn(|| text(err))];
+        while readers.iter().any(|reader| !reader.is_finished()) {
+            if signals::interrupted() {
+                // Nobody has waited for it, so the id is no other process's.
+                kill_group(child.id());
+            }
+            thread::sleep(LOOK);
+        }
+        readers.map(|reader| reader.join().unwrap_or_default())
+    });
+    let status = child.wait().map_err(cannot)?;
+    if signals::interrupted() {
+        return Err(Error::Interrupted);
+    }
+    if status.success() {
+        return Ok(said);
+    }
+    Err(failed(&program, complained.trim()))
+}
+
+/// All that a pipe brings.
+fn text(pipe: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    // What came before an error is all there is.
+    let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn failed(program: &str, why: &str) -> Error {

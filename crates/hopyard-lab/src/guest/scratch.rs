@@ -1,44 +1,58 @@
 //! Directories that only their owner may write: where what is fetched lies until it is checked.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use hopyard_host::abandoned;
 use hopyard_net::owned;
 use nix::unistd::mkdtemp;
 
 use super::{Error, Result};
 
-/// A directory with a name that nobody can guess. It goes with this value.
+/// How the names of scratches begin.
+pub(super) const PREFIX: &str = ".hopyard-fetch-";
+
+/// A directory with a name that nobody can guess. It goes with this value; one of a program that was killed with the next fetch.
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(super) struct Scratch {
+    path: PathBuf,
+    /// Without it, on a file system that locks nothing, a scratch is never taken for abandoned.
+    _locked: Option<File>,
+}
 
 impl Scratch {
     /// Makes one that its owner alone may enter.
     pub(super) fn new(below: &Path) -> Result<Self> {
-        let template = below.join(".hopyard-XXXXXX");
+        let template = below.join(format!("{PREFIX}XXXXXX"));
         let made = mkdtemp(&template).map_err(|errno| Error::Write {
             file: template,
             source: errno.into(),
         })?;
-        Ok(Self(made))
+        Ok(Self {
+            _locked: abandoned::lock(&made).ok(),
+            path: made,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Lets others pass through to directories below it whose names they know.
     pub(super) fn let_through(&self) -> Result<()> {
-        fs::set_permissions(&self.0, Permissions::from_mode(0o711)).map_err(writing(&self.0))
+        fs::set_permissions(&self.path, Permissions::from_mode(0o711)).map_err(writing(&self.path))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            crate::note(format_args!("cannot remove {}: {error}", self.0.display()));
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            crate::note(format_args!(
+                "cannot remove {}: {error}",
+                self.path.display()
+            ));
         }
     }
 }

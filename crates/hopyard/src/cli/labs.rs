@@ -159,10 +159,16 @@ pub(super) fn clean(force: bool) -> Done {
             "removed directories that relays of fleets left: {relays}\n"
         ))?;
     }
+    let fetches = crate::guest::fetch::remove_abandoned();
+    if fetches > 0 {
+        print(&format!(
+            "removed directories that fetches of kernels left: {fetches}\n"
+        ))?;
+    }
     for problem in cleaned.problems.iter().chain(&cleaned.left_alone) {
         crate::note(format_args!("{problem}"));
     }
-    if cleaned.removed.is_empty() && cleaned.problems.is_empty() && relays == 0 {
+    if cleaned.removed.is_empty() && cleaned.problems.is_empty() && relays + fetches == 0 {
         print("nothing to clean\n")?;
     }
     Ok(ExitCode::from(u8::from(!cleaned.problems.is_empty())))

@@ -36,9 +36,7 @@ pub(super) struct Apt {
 
 impl Apt {
     pub(super) fn new(backports: bool) -> Result<Self> {
-        // Not in the cache of root, which the fetching user may not enter.
-        let below = std::env::var_os("TMPDIR").unwrap_or_else(|| "/var/tmp".into());
-        let home = Scratch::new(Path::new(&below))?;
+        let home = Scratch::new(&temporary())?;
         home.let_through()?;
         let mut options = Vec::new();
         let mut set = |key: &str, value: &Path| {
@@ -196,6 +194,12 @@ impl Apt {
             });
         Ok(needed.map(str::to_owned).collect())
     }
+}
+
+/// Where apt's directories go: not to the cache of root, which the fetching user may not enter.
+pub(super) fn temporary() -> PathBuf {
+    let named = std::env::var_os("TMPDIR");
+    named.unwrap_or_else(|| "/var/tmp".into()).into()
 }
 
 fn debian_architecture() -> &'static str {
