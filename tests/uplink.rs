@@ -350,6 +350,55 @@ fn what_could_not_be_put_back_is_not_forgotten() {
     });
 }
 
+/// The report must not say of both ends what one alone has.
+#[test]
+fn offloads_are_set_at_both_ends_of_the_cable_and_restored() {
+    apart(|| {
+        let site = Site::new();
+        let before = [site.state(&site.here), site.state(&site.there)];
+        let axes = ["--set", "gro=off", "--set", "tso@far/far0=off"];
+        let words = [
+            &["--paths", "bridge,vxlan", "--loads", "tcp_rr"],
+            &axes[..],
+            &BRIEF,
+        ];
+        let said = site.run(&words.concat());
+        let report = said.json();
+        let cells = report["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 2, "{said}");
+        for cell in cells {
+            assert_eq!(cell["status"], "ok", "{cell:#}");
+            let devices = cell["offloads_by_device"].as_array().unwrap();
+            let of = |namespace: &str, name: &str| {
+                let mut own = devices.iter();
+                own.find(|d| d["namespace"] == namespace && d["name"] == name)
+                    .unwrap_or_else(|| panic!("no {namespace}/{name}: {cell:#}"))["flags"]
+                    .clone()
+            };
+            let (near, far) = (of("hub", "up0"), of("far", "far0"));
+            assert_eq!((&near["gro"], &far["gro"]), (&"off".into(), &"off".into()));
+            assert_eq!(far["tso"], "off", "{cell:#}");
+            if cell["path"] == "vxlan" {
+                let tunnel = devices
+                    .iter()
+                    .find(|device| device["namespace"] == "far" && device["name"] != "far0");
+                assert_eq!(tunnel.unwrap()["flags"]["gro"], "off", "{cell:#}");
+            }
+        }
+        assert_eq!(before, [site.state(&site.here), site.state(&site.there)]);
+        let words = [
+            "--paths",
+            "bridge",
+            "--loads",
+            "tcp_rr",
+            "--set",
+            "gro@far7=off",
+        ];
+        site.run(&[&words[..], &BRIEF].concat())
+            .says(&["far7", "far/far0"]);
+    });
+}
+
 /// A program of somebody else at what the card receives, detached when the value goes.
 fn foreign_program() -> Ebpf {
     let object = include_bytes_aligned!("../crates/hopyard-switch/tests/foreign/foreign.bpf.o");

@@ -20,10 +20,10 @@ use super::error::Cable;
 use super::part::{Part, Undone};
 use super::topology::{Addresses, Endpoint, Subnet, host, role};
 use super::wire::{FAR_END, UPLINK};
-use super::{Builder, Error, LabId, Result};
+use super::{Builder, Error, LabId, Result, flags};
 use crate::bounded::lines_as_they_come;
 use crate::load::{lines, remote};
-use crate::model::Hop;
+use crate::model::{Hop, OffloadState};
 
 /// Nothing came for so long: whoever asked is gone.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -45,6 +45,8 @@ pub(super) struct Order {
     mtu: u32,
     /// Addresses of the card with their prefixes.
     addresses: Vec<(IpAddr, u8)>,
+    /// Offloads of its devices, which the card has back as they were at the end.
+    offloads: Vec<flags::Asked>,
     /// Routers or a tunnel, where it has such.
     extra: Extra,
 }
@@ -57,8 +59,17 @@ pub(crate) enum Extra {
     Nothing,
     /// Routers, one for each IP version, for all that is not on the cable.
     Routers(Vec<IpAddr>),
-    /// A tunnel over it.
     Vxlan(Vxlan),
+}
+
+impl Extra {
+    /// The devices of a far end that has it.
+    fn devices(&self) -> Vec<&str> {
+        match self {
+            Self::Nothing | Self::Routers(_) => vec![FAR_END],
+            Self::Vxlan(tunnel) => vec![FAR_END, &tunnel.device],
+        }
+    }
 }
 
 /// The far end of a tunnel.
@@ -81,17 +92,23 @@ pub(crate) struct Vxlan {
     pub(crate) addresses: Vec<(IpAddr, u8)>,
 }
 
-/// The version of [`Order`].
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
-/// What was made.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Made {
-    /// It stands; the file stands for its namespace.
-    Namespace(String),
+    Stands(Stands),
     /// It does not, and why.
     Failed(String),
+}
+
+/// What stands there.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stands {
+    /// The file that stands for its namespace.
+    namespace: String,
+    /// Offloads of its devices, as read back.
+    offloads: Vec<OffloadState>,
 }
 
 /// Plays the far machine: does what stdin says, until its end.
@@ -113,9 +130,13 @@ pub fn serve(card: &str) -> Result<()> {
             other => Err(format!("this hopyard knows version {VERSION} of what is asked, not {other}: use the same on both machines")),
         });
     let (mut stands, said) = match made {
-        Ok((card, space)) => {
+        Ok((card, space, offloads)) => {
             let namespace = space.ns().proc_path().display().to_string();
-            (Some((card, space)), Made::Namespace(namespace))
+            let stands = Stands {
+                namespace,
+                offloads,
+            };
+            (Some((card, space)), Made::Stands(stands))
         }
         Err(why) => (None, Made::Failed(why)),
     };
@@ -143,26 +164,36 @@ pub fn serve(card: &str) -> Result<()> {
     }))
 }
 
-fn make(card: &str, order: &Order) -> Result<(Card, Handle)> {
+fn make(card: &str, order: &Order) -> Result<(Card, Handle, Vec<OffloadState>)> {
     let space = Handle::create_many(1, &SYSCTLS)?
         .pop()
         .ok_or_else(|| Error::Kept("no namespace was made".to_owned()))?;
     let mut taken = card::take(LabId::next(), card, &space, FAR_END, order.mtu)?;
-    let furnished: Result<()> = (|| {
+    let furnished: Result<Vec<OffloadState>> = (|| {
+        // A card may lose its carrier for a moment by that.
+        flags::set(&space, FAR_END, &order.offloads)?;
         card::wait_for_carrier(&space, card, FAR_END)?;
         for (address, prefix) in &order.addresses {
             space.add_address(FAR_END, *address, *prefix)?;
         }
         match &order.extra {
-            Extra::Nothing => Ok(()),
-            Extra::Routers(routers) => routers
-                .iter()
-                .try_for_each(|router| Ok(space.add_route(None, Some(*router), None)?)),
-            Extra::Vxlan(tunnel) => make_tunnel(&space, tunnel),
+            Extra::Nothing => {}
+            Extra::Routers(routers) => {
+                for router in routers {
+                    space.add_route(None, Some(*router), None)?;
+                }
+            }
+            Extra::Vxlan(tunnel) => {
+                make_tunnel(&space, tunnel)?;
+                flags::set(&space, &tunnel.device, &order.offloads)?;
+            }
         }
+        let devices = order.extra.devices().into_iter();
+        let states = devices.map(|device| flags::read_back(&space, device, &order.offloads));
+        Ok(states.collect::<Result<Vec<_>>>()?.concat())
     })();
     match furnished {
-        Ok(()) => Ok((taken, space)),
+        Ok(offloads) => Ok((taken, space, offloads)),
         Err(error) => {
             for problem in taken.undo().problems {
                 crate::note(format_args!("{problem}"));
@@ -196,7 +227,7 @@ fn make_tunnel(space: &Handle, tunnel: &Vxlan) -> Result<()> {
 pub(super) struct FarMachine {
     child: Child,
     beats: Option<(Sender<()>, JoinHandle<()>)>,
-    namespace: String,
+    stands: Stands,
 }
 
 impl FarMachine {
@@ -233,14 +264,14 @@ impl FarMachine {
             })
         });
         let made = match made {
-            Ok(Made::Namespace(namespace)) => Ok(namespace),
+            Ok(Made::Stands(stands)) => Ok(stands),
             Ok(Made::Failed(why)) | Err(why) => Err(why),
         };
         match made {
-            Ok(namespace) => Ok(Self {
+            Ok(stands) => Ok(Self {
                 child,
                 beats: Some(beat(to)),
-                namespace,
+                stands,
             }),
             Err(why) => {
                 drop(to);
@@ -252,7 +283,12 @@ impl FarMachine {
 
     /// The file that stands for the namespace there.
     pub(super) fn namespace(&self) -> &str {
-        &self.namespace
+        &self.stands.namespace
+    }
+
+    /// Offloads of the devices there, as read back.
+    pub(super) fn offloads(&self) -> &[OffloadState] {
+        &self.stands.offloads
     }
 }
 
@@ -353,6 +389,7 @@ impl Builder {
             version: VERSION,
             mtu: self.mtu(),
             addresses: outer.with_prefixes().into(),
+            offloads: flags::asked_of_far(self.axes(), &extra.devices()),
             extra,
         };
         let far = FarMachine::start(&prefix, &uplink.far_card, &order)?;

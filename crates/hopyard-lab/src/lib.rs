@@ -16,6 +16,7 @@ mod encrypted;
 mod endpoints;
 mod error;
 mod far;
+mod flags;
 mod flow_table;
 mod group;
 pub mod guest;

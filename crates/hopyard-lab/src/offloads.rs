@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
-use hopyard_net::Offload;
 use hopyard_net::OffloadState as Active;
 
+use super::far::FarMachine;
+use super::flags::{kernel_name, read_flags};
+use super::topology::role;
 use super::{Builder, ClientSlot, Error, Result};
 use crate::model::{DeviceOffloads, OffloadFlag, OffloadState, Peer, Switch};
 
@@ -52,26 +54,9 @@ pub(super) fn apply(
     let mut states = Vec::new();
     let mut told = HashSet::new();
     for (role, device, handle) in builder.devices_in_reach() {
-        let active = handle.offloads(device)?;
-        let of_device = OffloadFlag::ALL.map(|flag| {
-            let by_device = match active.get(kernel_name(flag)) {
-                Active::On => ("on", false),
-                Active::Off => ("off", false),
-                Active::Fixed(true) => ("on", true),
-                Active::Fixed(false) => ("off", true),
-                Active::Mixed => ("mixed", false),
-            };
-            let (state, fixed) = by_device;
-            let fixed = fixed || is_fixed(builder, role, device, flag);
-            OffloadState {
-                namespace: role.to_owned(),
-                device: device.to_owned(),
-                flag,
-                state: state.to_owned(),
-                fixed,
-                asked: axes.offload_of(role, device, flag).map(|(to, _)| to),
-            }
-        });
+        let is_fixed = |flag| is_fixed(builder, role, device, flag);
+        let asked = |flag| axes.offload_of(role, device, flag).map(|(to, _)| to);
+        let of_device = read_flags(handle, role, device, is_fixed, asked)?;
         // Containers are alike: of a thousand devices those are told that are not as another.
         let is_new = ClientSlot::alike(role, device).is_none_or(|kind| {
             told.insert((
@@ -83,15 +68,48 @@ pub(super) fn apply(
             states.extend(of_device);
         }
     }
+    for state in states_of_far(builder) {
+        check_far(builder, path, state)?;
+        states.push(state.clone());
+    }
     Ok(states)
+}
+
+/// What the far machine says of the devices of its end, where the wire is a real cable.
+fn states_of_far(builder: &Builder) -> impl Iterator<Item = &OffloadState> {
+    builder.parts::<FarMachine>().flat_map(FarMachine::offloads)
+}
+
+/// A flag that was asked for by its own name must be so at the far end too.
+fn check_far(builder: &Builder, path: &'static str, state: &OffloadState) -> Result<()> {
+    let asked = builder
+        .axes()
+        .offload_of(role::FAR, &state.device, state.flag);
+    match asked {
+        Some((to, true)) if state.fixed && (state.state == "on") != (to == Switch::On) => {
+            Err(Error::OffloadFixed {
+                path,
+                device: format!("{}/{}", role::FAR, state.device),
+                flag: state.flag.name(),
+                state: if state.state == "on" { "on" } else { "off" },
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// All devices, those of a far machine too, some of them more than once.
+fn devices(builder: &Builder) -> impl Iterator<Item = (&'static str, &str)> {
+    let here = builder.devices().iter();
+    let far = states_of_far(builder).map(|state| (role::FAR, &*state.device));
+    here.map(|(role, device)| (*role, &**device)).chain(far)
 }
 
 /// Has the lab the devices that switches are for?
 fn all_are_there(builder: &Builder, path: &'static str, peer: Peer) -> Result<()> {
     let switches = builder.axes().device_offload.iter();
     for switch in switches.flat_map(DeviceOffloads::iter) {
-        let mut devices = builder.devices().iter();
-        if devices.any(|(role, device)| switch.is_of(role, device)) {
+        if devices(builder).any(|(role, device)| switch.is_of(role, device)) {
             continue;
         }
         return Err(Error::NoSuchDevice {
@@ -108,12 +126,15 @@ fn all_are_there(builder: &Builder, path: &'static str, peer: Peer) -> Result<()
 /// The devices of a lab, of those that containers have one each of the first.
 fn choices(builder: &Builder) -> String {
     let mut told = HashSet::new();
-    let devices = builder.devices().iter();
-    let names = devices.filter_map(|(role, device)| {
-        let is_first = ClientSlot::alike(role, device).is_none_or(|kind| told.insert(kind));
-        is_first.then(|| format!("{role}/{device}"))
+    let firsts = devices(builder).filter(|(role, device)| {
+        ClientSlot::alike(role, device).is_none_or(|kind| told.insert(kind))
     });
-    match names.collect::<Vec<_>>() {
+    let mut names: Vec<String> = firsts
+        .map(|(role, device)| format!("{role}/{device}"))
+        .collect();
+    // The far machine tells of a device flag by flag.
+    names.dedup();
+    match names {
         none if none.is_empty() => {
             "other paths, since this one has no devices of its own".to_owned()
         }
@@ -125,14 +146,4 @@ fn choices(builder: &Builder) -> String {
 fn is_fixed(builder: &Builder, role: &str, device: &str, flag: OffloadFlag) -> bool {
     let mut all = builder.fixed.iter();
     all.any(|f| f.role == role && f.device == device && f.flag == flag)
-}
-
-fn kernel_name(flag: OffloadFlag) -> Offload {
-    match flag {
-        OffloadFlag::Tso => Offload::Tso,
-        OffloadFlag::Gso => Offload::Gso,
-        OffloadFlag::Gro => Offload::Gro,
-        OffloadFlag::Lro => Offload::Lro,
-        OffloadFlag::TxChecksum => Offload::TxChecksum,
-    }
 }
