@@ -154,6 +154,7 @@ fn what_a_guest_measures_is_checked_as_stored_runs_are() {
         ),
         ("sample", with("cell", 99.into()), "cell 99 in a run of 4"),
         ("sample", sample.clone(), "for the second time in block 0"),
+        ("sample", with("attempt", 1.into()), "attempt 1 at block 0"),
         ("sample", absurd, "nothing is measured in no time"),
         ("measuring", measuring(u32::MAX, 4), "in block 4294967295"),
         (

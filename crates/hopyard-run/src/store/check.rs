@@ -136,6 +136,8 @@ fn cell(planned: &PlannedCell) -> Result<(), String> {
 #[derive(Debug)]
 pub(crate) struct Known {
     blocks: u32,
+    /// The last attempt at a block that there may be.
+    last_attempt: u32,
     /// For each cell, whether it is measured.
     cells: Vec<bool>,
     /// Block, attempt and cell of each line.
@@ -148,8 +150,18 @@ impl Known {
         let cells = header.cells.iter();
         Self {
             blocks: header.blocks_max,
+            last_attempt: MOST_ATTEMPTS,
             cells: cells.map(|cell| cell.unsupported.is_none()).collect(),
             seen: HashSet::new(),
+        }
+    }
+
+    /// None yet of a guest. Its run is never continued, so nothing begins a block anew: a guest that did could go on for ever, and have
+    /// its last attempts count.
+    pub(crate) fn of_a_guest(header: &Header) -> Self {
+        Self {
+            last_attempt: 0,
+            ..Self::of(header)
         }
     }
 
@@ -181,7 +193,7 @@ impl Known {
         if block >= blocks {
             return Err(format!("block {block} in a run of at most {blocks}"));
         }
-        if attempt > MOST_ATTEMPTS {
+        if attempt > self.last_attempt {
             return Err(format!("attempt {attempt} at block {block}"));
         }
         let Some(is_measured) = self.cells.get(cell) else {

@@ -301,8 +301,8 @@ impl Keeper {
     fn new(header: Header, directory: &Path) -> Result<Self> {
         Ok(Self {
             writer: Writer::create(directory, &header)?,
-            samples: Known::of(&header),
-            profiles: Known::of(&header),
+            samples: Known::of_a_guest(&header),
+            profiles: Known::of_a_guest(&header),
             run: Run {
                 header,
                 samples: Vec::new(),
