@@ -3,7 +3,7 @@
 use hopyard_net::cpu::{Policy, schedule_current_thread};
 
 /// While it exists, processes started by this thread do not interrupt others when they wake up. Two ends on one CPU
-/// then run until they wait, and added work costs exactly its time (docs/method.md, V5).
+/// then run until they wait, and added work does not change who interrupts whom (docs/method.md, V5).
 #[derive(Debug)]
 pub struct Batch(());
 

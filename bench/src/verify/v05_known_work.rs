@@ -7,17 +7,16 @@
 //! blocks.
 //!
 //! Request/response with both ends on one CPU leaves that CPU no idle time. Work at the client alone, at the server
-//! alone and at both have rows of their own, so that a mean hides none of them. The ends run as `SCHED_BATCH`, under
-//! which each runs until it waits. Under `SCHED_OTHER`, a woken end interrupts the other one sooner if that one has
-//! used more time. With 2 µs at the client, the client was interrupted after 99 % of its sends instead of 43 %, and
-//! found the answer there instead of waiting for it. That is cheaper, so the system under test changed with the work,
-//! and 2 µs were seen as 1.8. The stream is paced so that both CPUs go idle after each packet at every level. The cost
-//! of waking them varies by far more than 5 µs, so the stream has more work.
+//! alone and at both have rows of their own, so that a mean hides none of them. The ends run as `SCHED_RR`, under which
+//! each runs until it waits and nobody accounts for how much it has used. Otherwise the system under test changes with
+//! the work: under `SCHED_OTHER`, a woken end interrupts the other one sooner if that one has used more time, and 2 µs
+//! at the client were seen as 1.8; under `SCHED_BATCH`, work at one end alone is seen as a tenth more than it is. The
+//! stream is paced so that both CPUs go idle after each packet at every level. The cost of waking them varies by far
+//! more than 5 µs, so the stream has more work.
 
 use hopyard::measure::Sampler;
-use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate};
+use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate, Scheduler};
 use hopyard::stats::{self, Estimate, Samples};
-use hopyard_bench::Batch;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
@@ -72,7 +71,6 @@ struct Block {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
-    let _batch = Batch::new()?;
     let mut rows = Vec::new();
     for (stream, trial) in (0..).zip(&TRIALS) {
         if trial.placement() == Placement::Split
@@ -139,6 +137,7 @@ impl Trial {
     fn cell(&self) -> Cell {
         cells::cell("veth", Peer::Local, self.load, |axes| {
             axes.placement = self.placement();
+            axes.scheduler = Some(Scheduler::RoundRobin);
             axes.pace_bps = Some(Rate(Some(PACKETS_PER_S * DATAGRAM_BYTES * 8)));
         })
     }
