@@ -106,7 +106,7 @@ unit: root toolchain
 			--root target/tools --target-dir target/tools/build --force; }
 	@PATH="$$PWD/target/tools/bin:$$PATH" CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
 
-verify: root toolchain ## experiments with a known answer: promised against seen, some twenty-five minutes
+verify: root toolchain ## experiments with a known answer: promised against seen, some forty minutes
 	@scripts/need $(BUILD_PACKAGES) iperf3 nftables sockperf
 	$(CARGO) build --release --locked -p hopyard -p hopyard-bench
 	target/release/verify $(ARGS)
