@@ -1,8 +1,8 @@
 //! Code shared by the programs here.
 
-mod batch;
 pub mod cells;
 mod helper;
+mod scheduled;
 
-pub use batch::Batch;
 pub use helper::Helper;
+pub use scheduled::Scheduled;

@@ -1,6 +1,6 @@
 //! What all experiments share: the sampler, the CPUs, the seed, waiting.
 
-use std::cell::{Cell as Changed, OnceCell};
+use std::cell::{self, OnceCell};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ pub(crate) struct Bench {
     /// Machine and kernel, read where they are first asked for.
     machine: OnceCell<Environment>,
     /// Was it said that another revision measured some tables?
-    pub(crate) told_revision: Changed<bool>,
+    pub(crate) told_revision: cell::Cell<bool>,
 }
 
 impl Bench {
@@ -79,7 +79,7 @@ impl Bench {
             program,
             cpus: cpu::current_affinity()?,
             machine: OnceCell::new(),
-            told_revision: Changed::default(),
+            told_revision: cell::Cell::default(),
         })
     }
 

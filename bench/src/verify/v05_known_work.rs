@@ -15,8 +15,10 @@
 //! more than 5 µs, so the stream has more work.
 
 use hopyard::measure::Sampler;
-use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate, Scheduler};
+use hopyard::model::{Cell, LoadKind, Peer, Placement, Rate};
 use hopyard::stats::{self, Estimate, Samples};
+use hopyard_bench::Scheduled;
+use hopyard_net::cpu::Policy;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
@@ -71,6 +73,7 @@ struct Block {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
+    let _real_time = Scheduled::new(Policy::RoundRobin)?;
     let mut rows = Vec::new();
     for (stream, trial) in (0..).zip(&TRIALS) {
         if trial.placement() == Placement::Split
@@ -137,7 +140,6 @@ impl Trial {
     fn cell(&self) -> Cell {
         cells::cell("veth", Peer::Local, self.load, |axes| {
             axes.placement = self.placement();
-            axes.scheduler = Some(Scheduler::RoundRobin);
             axes.pace_bps = Some(Rate(Some(PACKETS_PER_S * DATAGRAM_BYTES * 8)));
         })
     }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hopyard_bench::Batch;
+use hopyard_bench::Scheduled;
+use hopyard_net::cpu::Policy;
 use serde::Serialize;
 
 use super::judge::{self, Answer};
@@ -96,7 +97,7 @@ impl Ways {
     /// Measures the durations of transactions that will be slowed.
     pub(super) fn prepare(&mut self, questions: &[&'static Question]) -> Result<()> {
         for question in questions.iter().filter(|q| q.slowed.is_some()) {
-            let _batch = Batch::new()?;
+            let _batch = Scheduled::new(Policy::Batch)?;
             self.transactions.push(Transaction {
                 question: question.name,
                 hopyard_ns: self.turns.transaction_ns(question)?,
@@ -109,7 +110,10 @@ impl Ways {
 
     /// Measures a question.
     pub(super) fn ask(&self, way: Way, question: &Question) -> Result<Asked> {
-        let _batch = question.slowed.map(|_| Batch::new()).transpose()?;
+        let _batch = question
+            .slowed
+            .map(|_| Scheduled::new(Policy::Batch))
+            .transpose()?;
         let slowed = self.slowed(way, question);
         let slow = slowed
             .map(|slowed| Slow::attach(slowed.length, slowed.burn_ns()))
