@@ -139,7 +139,7 @@ fn check(home: &Handle, card: &str) -> Result<()> {
     if link.xdp.is_some() {
         return refuse("it has an XDP program, which would go: remove it first".to_owned());
     }
-    let programs = tcx::programs_at(card)?;
+    let programs = tcx::programs_at(home, card)?;
     if !programs.is_empty() {
         return refuse(format!(
             "it has eBPF programs at its tcx hooks, which would get the frames of the lab ({}): detach them first",

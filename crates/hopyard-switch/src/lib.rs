@@ -74,6 +74,7 @@ pub use making::NewSwitch;
 pub use port::NewPort;
 pub use prefix::{NotAPrefix, Prefix};
 pub use rate::{NotARate, Rate, RateLimit};
+pub use running::{Running, at as running_at};
 pub use shortcut::{
     LOSSES, Loss, NewShortcut, NotALoss, PairShortcut, SHORTCUT_MAX_MESSAGE, SelfTest, Shortcut,
     ShortcutCounters, test_shortcut,

@@ -23,7 +23,7 @@ pub(crate) fn ours_at(handle: &Handle, device: &str, hook: Hook) -> Result<Vec<u
 
 /// Something that the kernel runs for each packet at one side of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Running {
+pub struct Running {
     /// The identity of an eBPF program.
     pub(crate) program: Option<u32>,
     /// The program's name; of a filter that is none, its kind.
@@ -32,7 +32,8 @@ pub(crate) struct Running {
 
 impl Running {
     /// Is it a program of a switch, by its name?
-    pub(crate) fn is_ours(&self) -> bool {
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
         Hook::ALL.iter().any(|hook| hook.program() == self.name)
     }
 }
@@ -48,7 +49,10 @@ impl fmt::Display for Running {
 
 /// What runs at one side of a device of the handle's namespace, which is the calling thread's, in its order: programs at
 /// the tcx hook, then classifiers.
-pub(crate) fn at(handle: &Handle, device: &str, side: Side) -> Result<Vec<Running>> {
+///
+/// # Errors
+/// The device is not there, or may not be looked at.
+pub fn at(handle: &Handle, device: &str, side: Side) -> Result<Vec<Running>> {
     let mut there = Vec::new();
     if has_tcx() {
         let programs = at_tcx(device, side)?;

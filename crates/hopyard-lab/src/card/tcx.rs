@@ -3,52 +3,24 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aya::programs::{ProgramError, ProgramInfo, SchedClassifier, TcAttachType};
-use hopyard_switch::has_tcx;
-use nix::errno::Errno;
+use hopyard_net::{Handle, Side};
+use hopyard_switch::{Running, running_at};
 
 use crate::Result;
-use crate::error::Bpf;
 
 /// How long the kernel may take to detach the programs of the switch of an earlier lab.
 const DETACHING: Duration = Duration::from_secs(10);
 
-/// The programs at both hooks of a device of the calling thread's namespace, for people.
-pub(super) fn programs_at(device: &str) -> Result<Vec<String>> {
-    if !has_tcx() {
-        return Ok(Vec::new());
-    }
+/// What runs for the packets of a device of the handle's namespace, which is the calling thread's, for people.
+pub(super) fn programs_at(home: &Handle, device: &str) -> Result<Vec<String>> {
     let end = Instant::now() + DETACHING;
     loop {
-        let mut there = at(device, TcAttachType::Ingress)?;
-        there.extend(at(device, TcAttachType::Egress)?);
-        let is_a_switchs = |one: &ProgramInfo| one.name().starts_with(b"hopyard_");
-        if there.is_empty() || !there.iter().all(is_a_switchs) || Instant::now() >= end {
-            return Ok(there.iter().map(name).collect());
+        let mut there = running_at(home, device, Side::Ingress)?;
+        there.extend(running_at(home, device, Side::Egress)?);
+        let may_go = there.iter().all(Running::is_ours) && Instant::now() < end;
+        if there.is_empty() || !may_go {
+            return Ok(there.iter().map(ToString::to_string).collect());
         }
         thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// The kernel lists numbers, and each program is asked for by its own: where one went in between, the list is old.
-fn at(device: &str, hook: TcAttachType) -> Result<Vec<ProgramInfo>> {
-    let mut again = 100;
-    loop {
-        match SchedClassifier::query_tcx(device, hook) {
-            Err(ProgramError::SyscallError(call))
-                if again > 0 && call.io_error.raw_os_error() == Some(Errno::ENOENT as i32) =>
-            {
-                again -= 1;
-            }
-            asked => {
-                let asked = asked.map_err(Bpf::of(format!("ask what runs at `{device}`")))?;
-                return Ok(asked.1);
-            }
-        }
-    }
-}
-
-fn name(program: &ProgramInfo) -> String {
-    let name = String::from_utf8_lossy(program.name());
-    format!("program {} (`{name}`)", program.id())
 }
