@@ -79,3 +79,14 @@ pub(super) const SCHEDULER: Descriptor<Option<Scheduler>> = Descriptor {
     other: "round-robin",
     ..word(Decides::Lab)
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_cpus_reach_as_far_as_kernels_do() {
+        assert_eq!("8191".parse(), Ok(Cpus(vec![8191])));
+        assert!("8192".parse::<Cpus>().is_err());
+    }
+}

@@ -156,8 +156,8 @@ impl Known {
         }
     }
 
-    /// None yet of a guest. Its run is never continued, so nothing begins a block anew: a guest that did could go on for ever, and have
-    /// its last attempts count.
+    /// None yet, of a run in a guest. Such a run is never continued, so each block has one attempt. A guest that could send more could
+    /// go on for ever, and its last attempt would count.
     pub(crate) fn of_a_guest(header: &Header) -> Self {
         Self {
             last_attempt: 0,
