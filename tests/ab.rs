@@ -140,8 +140,9 @@ fn slow_switches_are_made_between_generations() {
             held.clone().count() > 4 && held.all(|line| line == first),
             "{first}"
         );
-        // One to five times each in the pilot; then A for the quiet machine and each of the two, for every attempt at a block.
-        assert!((2 + 2 * 3..=10 + 4 * 3).contains(&log.len()), "{log:?}");
+        // One to five times each in the pilot; then each of the two for every attempt at a block, and A where the quiet machine is
+        // read: at least in the first.
+        assert!((2 + 1 + 2 * 2..=10 + 4 * 3).contains(&log.len()), "{log:?}");
         assert_eq!(restored(&room), 1);
     });
 }

@@ -55,6 +55,18 @@ pub(super) fn wait_for_netns_cleanup() -> Result<(), Error> {
     Ok(())
 }
 
+/// Waits while the kernel removes the namespaces of labs that have just gone. That begins at once, so nothing is waited for if there
+/// are none.
+pub(super) fn let_netns_cleanup_end() -> Result<(), Error> {
+    /// Give up after this time: these may be the namespaces of other programs.
+    const MOST: Duration = Duration::from_secs(1);
+    let deadline = clock::monotonic_ns() + ns(MOST);
+    while meter::namespaces_are_going()? && clock::monotonic_ns() < deadline {
+        wait_until(clock::monotonic_ns() + ns(Duration::from_millis(10)))?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;

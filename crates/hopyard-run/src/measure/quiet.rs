@@ -16,6 +16,8 @@ const QUIET: Duration = Duration::from_millis(300);
 const QUIET_WINDOWS: u32 = 3;
 /// A window whose bounds are this close is enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
 const CLOSE_CORES: f64 = 0.001;
+/// A close reading holds this long. Short blocks share one: read in each of them, it would take a third of their time.
+const HOLDS: Duration = Duration::from_secs(5);
 
 /// CPUs' worth of time that the idle machine uses, between two bounds, which are equal if the hypervisor took nothing
 /// during the reading.
@@ -40,6 +42,15 @@ impl QuietCores {
     /// The distance between its bounds.
     fn span(self) -> f64 {
         self.most - self.least
+    }
+
+    fn is_close(self) -> bool {
+        self.span() <= CLOSE_CORES
+    }
+
+    /// Whether a reading of this age still stands for the idle machine.
+    pub(crate) fn holds(self, age: Duration) -> bool {
+        self.is_close() && age < HOLDS
     }
 
     /// The more precise of two readings; `other` if they are equally precise.
@@ -80,10 +91,12 @@ pub struct IdleState {
 }
 
 impl Sampler {
-    /// How long [`Sampler::quiet_cores`] takes without steal, roughly.
+    /// How long [`Sampler::quiet_cores`] takes without steal, roughly, in a block that measures for this long: several short blocks
+    /// share a reading.
     #[must_use]
-    pub(crate) fn quiet_estimate() -> Duration {
-        QUIET + DUST
+    pub(crate) fn quiet_estimate(measuring: Duration) -> Duration {
+        let share = measuring.as_secs_f64() / HOLDS.as_secs_f64();
+        (QUIET + DUST).mul_f64(share.min(1.0))
     }
 
     /// What the idle machine uses: the most precise reading of a few windows.
@@ -94,7 +107,7 @@ impl Sampler {
         wait_for_netns_cleanup()?;
         let mut known = QuietCores::of(&self.used_by_others()?);
         for _ in 1..QUIET_WINDOWS {
-            if known.span() <= CLOSE_CORES {
+            if known.is_close() {
                 break;
             }
             known = known.closer(QuietCores::of(&self.used_by_others()?));
@@ -134,5 +147,27 @@ mod tests {
         assert_eq!(near.closer(far), near);
         assert_eq!(far.closer(near), near);
         assert_eq!(of(0.01, 0.01).closer(of(0.02, 0.02)), of(0.02, 0.02));
+    }
+
+    #[test]
+    fn a_close_reading_holds_for_some_blocks_and_a_wide_one_for_none() {
+        let (close, wide) = (
+            QuietCores::from(0.004),
+            QuietCores {
+                least: 0.0,
+                most: 0.03,
+            },
+        );
+        assert!(close.holds(Duration::from_secs(4)));
+        assert!(!close.holds(Duration::from_secs(5)));
+        assert!(!wide.holds(Duration::ZERO));
+    }
+
+    #[test]
+    fn short_blocks_share_the_time_of_a_reading() {
+        let [whole, half] = [5, 10].map(|s| Sampler::quiet_estimate(Duration::from_secs(s)));
+        assert_eq!(whole, half);
+        let short = Sampler::quiet_estimate(Duration::from_secs(1));
+        assert_eq!(short, whole / 5);
     }
 }

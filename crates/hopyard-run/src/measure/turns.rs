@@ -21,6 +21,7 @@ use self::lengths::{LONGEST_PAUSE, Lengths, pause_of};
 use self::round::Round;
 use self::standing::{Place, Standing, interrupts_only};
 use self::variants::{Variant, variants};
+use super::own_lab::let_netns_cleanup_end;
 use super::{Error, QuietCores, Sampler};
 use crate::lab::paths::Need;
 use crate::lab::{self, Lab};
@@ -235,6 +236,7 @@ impl Sampler {
             quiet,
             wanted: 0,
         };
+        let_netns_cleanup_end()?;
         take(&mut places, &mut variants, order, first)?;
         for place in places.iter_mut().flatten() {
             place.taken.clear();

@@ -31,8 +31,8 @@ pub(super) struct Blocks<'a> {
     first: (u32, u32),
     /// Consecutive failures from the start, by cell. A cell that worked once is never given up.
     failures: Vec<Option<u32>>,
-    /// What the idle machine uses, by the most precise reading so far: steal hides it in some blocks.
-    quiet: Option<QuietCores>,
+    /// What the idle machine uses, by the most precise reading so far (steal hides it in some blocks), and when it was read last.
+    quiet: Option<(QuietCores, Instant)>,
 }
 
 /// The measurement of a cell, or the cause of its failure.
@@ -131,12 +131,8 @@ impl<'a> Blocks<'a> {
         let of: usize = groups.iter().map(|group| group.cells.len()).sum();
         let groups = self.with_rounds(groups);
         let block_end = self.block_end(block);
-        // The idle machine is always read under the same setting.
-        self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
+        let quiet = self.quiet_cores()?;
         let mut now = None;
-        let read = self.prepared.sampler.quiet_cores().map_err(stop)?;
-        let quiet = self.quiet.map_or(read, |known| known.closer(read));
-        self.quiet = Some(quiet);
         let mut done = 0;
         let mut labs = Labs::default();
         for (at, (group, rounds)) in groups.iter().enumerate() {
@@ -200,6 +196,21 @@ impl<'a> Blocks<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What the idle machine uses. It is read again if the last reading is too old, or too wide.
+    fn quiet_cores(&mut self) -> Result<QuietCores, Stop> {
+        if let Some((known, read)) = self.quiet
+            && known.holds(read.elapsed())
+        {
+            return Ok(known);
+        }
+        // Always under the same setting.
+        self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
+        let read = self.prepared.sampler.quiet_cores().map_err(stop)?;
+        let quiet = self.quiet.map_or(read, |(known, _)| known.closer(read));
+        self.quiet = Some((quiet, Instant::now()));
+        Ok(quiet)
     }
 
     /// Switches the host, if settings are compared.

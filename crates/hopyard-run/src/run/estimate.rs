@@ -56,7 +56,8 @@ impl Prepared {
             each
         };
         let measuring: Duration = cells.map(each).sum();
-        Sampler::quiet_estimate() + measuring + self.switching_estimate()
+        let measuring = measuring + self.switching_estimate();
+        Sampler::quiet_estimate(measuring) + measuring
     }
 
     /// Approximate time that a block needs for switching between the settings.
