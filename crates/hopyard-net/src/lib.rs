@@ -122,7 +122,7 @@ pub use offload::{Offload, OffloadState, Offloads};
 pub use packet::PacketSocket;
 pub use pause::Pause;
 pub use probe::{KINDS, probe_kind, probe_link, probe_shaping};
-pub use process::{Process, end_within, is_ending, kill_group, name_and_flags};
+pub use process::{Process, end_within, group_lives, is_ending, kill_group, name_and_flags};
 pub use route::Route;
 pub use shape::{Pauses, Shape};
 pub use socket::{allow_zerocopy, attach_message_program, readable_bytes};

@@ -10,7 +10,7 @@ use std::{fs, io, ptr, thread};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid};
 
 use crate::error::{Error, Result};
 
@@ -106,6 +106,21 @@ pub fn kill_group(leader: u32) {
     }
 }
 
+/// Whether any process of a group is still there. One that has ended and only waits for its parent to notice is not.
+#[must_use]
+pub fn group_lives(leader: u32) -> bool {
+    let Some(group) = i32::try_from(leader).ok().map(Pid::from_raw) else {
+        return false;
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let of_group = |pid: &u32| {
+        let pid = i32::try_from(*pid).ok().map(Pid::from_raw);
+        pid.is_some_and(|pid| getpgid(Some(pid)) == Ok(group))
+    };
+    numbers.filter(of_group).any(|pid| !is_ending(pid))
+}
+
 /// Waits for a child that is about to end by itself, for so long at most; then kills it. Tells how it ended.
 ///
 /// # Errors
@@ -157,6 +172,31 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_group_lives_until_its_last_process_ends() {
+        let mut leader = Command::new("sh");
+        let command = leader.args(["-c", "sleep 100 & echo $!; exec sleep 100"]);
+        let mut leader = command
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut other = String::new();
+        let mut said = BufReader::new(leader.stdout.take().unwrap());
+        said.read_line(&mut other).unwrap();
+        let group = leader.id();
+        assert!(group_lives(group));
+        leader.kill().unwrap();
+        leader.wait().unwrap();
+        assert!(group_lives(group));
+        let other = Process::open(other.trim().parse().unwrap())
+            .unwrap()
+            .unwrap();
+        other.kill().unwrap();
+        assert!(other.has_ended(Duration::from_secs(10)));
+        assert!(!group_lives(group));
+    }
 
     #[test]
     fn a_process_is_told_by_what_it_runs_and_ended_once() {

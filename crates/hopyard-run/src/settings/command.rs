@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use hopyard_net::Process;
+use hopyard_net::{Process, group_lives};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -15,7 +16,9 @@ use crate::units::show_duration;
 
 /// Interval of checks on a running command.
 const STEP: Duration = Duration::from_millis(100);
-/// Time for a command to end after Ctrl-C, and then after SIGTERM.
+/// The same while it is being ended.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time for a command to end after Ctrl-C, then after SIGTERM, and then after SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 /// After this time, the user is told which command is still running.
 const LONG: Duration = Duration::from_secs(5);
@@ -156,18 +159,32 @@ fn ended(
             }
             continue;
         };
-        let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
-        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-            if within(GRACE) {
-                break;
-            }
-            // It may end at this moment.
-            let _ = killpg(group, signal);
+        if !within(GRACE) {
+            end_group(&child);
         }
         child.wait()?;
         return Ok(ended);
     }
     child.wait().map(Ended::ByItself)
+}
+
+/// Ends a command with all that it started in its process group: what is left of it could change the host after that was restored.
+fn end_group(child: &Child) {
+    let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        // It may end at this moment.
+        let _ = killpg(group, signal);
+        let began = Instant::now();
+        while began.elapsed() < GRACE {
+            if !group_lives(child.id()) {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+    crate::note(format_args!(
+        "process group {group}, which a command began, does not end, and may still change this host"
+    ));
 }
 
 /// The end of a command's output, as the end of a sentence.
@@ -187,6 +204,20 @@ fn said(printed: &mut File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The shell ends at SIGTERM, what it runs does not.
+    #[test]
+    fn what_a_command_runs_is_ended_with_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().display();
+        let command =
+            format!("(trap '' TERM; echo > {path}/begun; sleep 3; echo > {path}/late) & wait");
+        let begun = || home.path().join("begun").exists();
+        let error = run("--b", &command, &[], None, begun).unwrap_err();
+        assert!(matches!(error, Error::Interrupted), "{error}");
+        thread::sleep(Duration::from_millis(2500));
+        assert!(!home.path().join("late").exists());
+    }
 
     #[test]
     fn a_command_that_does_not_end_is_ended() {
