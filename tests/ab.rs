@@ -323,8 +323,9 @@ fn resumed(room: &Room) {
         .exits(2)
         .says(&["the commands that the run was started with"]);
     assert_eq!(restored(room), 0);
+    // Before its labs are tried, and when it ends.
     resume(&["--a", "true", "--b", "true", "--restore", &restore]).exits(0);
-    assert_eq!(restored(room), 1);
+    assert_eq!(restored(room), 2);
 }
 
 #[test]

@@ -52,6 +52,11 @@ pub fn resume(
     sampler.endpoints = endpoints.cloned();
     let here = meter::environment::capture(&sampler.meter);
     same_machine(&header.environment, &here).map_err(&refused)?;
+    // From here on the host is restored if the run is refused, and labs are tried in the state in which they were at first.
+    let mut host = settings.cloned().map(Host::left_changed);
+    if let Some(host) = &mut host {
+        host.restore().map_err(measure::Error::from)?;
+    }
     same_state(&header, &here).map_err(&refused)?;
     if let Some(why) = missing_now(&header, &sampler)? {
         return Err(refused(why));
@@ -62,7 +67,7 @@ pub fn resume(
     Ok(Prepared {
         sampler,
         groups: of_run(&header),
-        host: RefCell::new(settings.cloned().map(Host::left_changed)),
+        host: RefCell::new(host),
         header,
         before: Some(Before {
             writer,
