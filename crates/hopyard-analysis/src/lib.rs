@@ -176,10 +176,11 @@ pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
 }
 
 /// The smallest differences that comparisons could have shown so far, of all that `--decide` waits for, those that a gate guards included;
-/// infinite where there are too few blocks for a verdict. What failed throughout is not waited for.
+/// infinite where there are too few blocks for a verdict. What can get no verdict any more is not waited for.
 #[must_use]
 pub fn decided(header: &Header, samples: &[&Sample]) -> Vec<f64> {
-    let compared = so_far(header, samples);
+    let mut compared = so_far(header, samples);
+    compared.retain(|one| so_far::is_waited_for(header, samples, one.cell));
     compared.iter().flat_map(SoFar::decided).collect()
 }
 

@@ -86,6 +86,22 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
     said.collect()
 }
 
+/// Whether a cell's comparison may still get a verdict: of neither cell was a sample not proved, and neither has failed lately.
+pub(super) fn is_waited_for(header: &Header, samples: &[&Sample], cell: usize) -> bool {
+    let is_hopeful = |cell| {
+        let own = || samples.iter().filter(move |sample| sample.cell == cell);
+        let is_proved = |sample: &&&Sample| match &sample.outcome {
+            Outcome::Measured(measured) => measured.way.proved,
+            Outcome::Failed { .. } => true,
+        };
+        let worked = |sample: &&&Sample| matches!(sample.outcome, Outcome::Measured(_));
+        let mut lately = own().rev().take(GIVEN_UP_AFTER as usize);
+        own().all(|sample| is_proved(&sample)) && lately.any(|sample| worked(&sample))
+    };
+    let base = base::base_of(header, cell).map(|(_, base)| base);
+    is_hopeful(cell) && base.is_none_or(is_hopeful)
+}
+
 /// Whether a cell is given up: nothing will be known of it.
 fn has_failed(samples: &[&Sample], cell: usize) -> bool {
     let own = || samples.iter().filter(|sample| sample.cell == cell);
@@ -128,6 +144,33 @@ mod tests {
         assert!(!is_decided(&alike(7, 0..0, None)));
         assert!(!is_decided(&alike(10, 0..4, None)));
         assert!(is_decided(&alike(12, 0..4, None)));
+    }
+
+    #[test]
+    fn what_can_get_no_verdict_any_more_is_not_waited_for() {
+        let unproved = |cell: usize| {
+            let mut run = alike(8, 0..0, None);
+            let mut own = run.samples.iter_mut().filter(|s| s.cell == cell);
+            if let Some(Outcome::Measured(m)) = own.nth(2).map(|s| &mut s.outcome) {
+                m.way.proved = false;
+            }
+            run
+        };
+        assert!(is_decided(&unproved(0)) && is_decided(&unproved(1)));
+        let failing = |last: u32| {
+            let mut run = alike(7, 0..0, None);
+            let late = run
+                .samples
+                .iter_mut()
+                .filter(|s| s.cell == 1 && s.block >= 7 - last);
+            for sample in late {
+                let cause = "it broke".to_owned();
+                sample.outcome = Outcome::Failed { cause };
+            }
+            run
+        };
+        assert!(!is_decided(&failing(GIVEN_UP_AFTER - 1)));
+        assert!(is_decided(&failing(GIVEN_UP_AFTER)));
     }
 
     #[test]
