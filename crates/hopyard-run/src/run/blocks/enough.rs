@@ -43,43 +43,71 @@ impl Blocks<'_> {
         const FINE: f64 = 0.05;
         let header = &self.prepared.header;
         let samples = last_attempts(self.samples);
-        let mut all = match header.decide {
-            Some(_) => assess::decided(header, &samples),
-            None => assess::detectable(header, &samples),
-        };
-        all.sort_unstable_by(f64::total_cmp);
-        let Some(&median) = all.get(all.len() / 2) else {
-            return;
-        };
-        let wanted = header.decide.unwrap_or(FINE);
-        if median <= wanted {
-            return;
-        }
-        let seen = if median < 9.995 {
-            format!("{:.0} % and more", median * 100.0)
-        } else {
-            "more than 1000 %".to_owned()
-        };
         // An earlier call may have measured some of the blocks.
         let spent = self.offset + self.began.elapsed();
-        let factor = (median.ln_1p() / wanted.ln_1p()).powi(2) - 1.0;
-        let more = Duration::try_from_secs_f64(spent.as_secs_f64() * factor);
-        let more = more.map_or_else(
-            |_| "an unlimited time".to_owned(),
-            |more| {
-                format!(
-                    "about {} more",
-                    show_duration(Duration::from_secs(more.as_secs()))
-                )
-            },
-        );
-        observer.note(&format!(
-            "after {block} blocks, half of the {} comparisons could show differences of {seen}; to show {:.0} % on \
-             this machine takes {more}",
-            all.len(),
-            wanted * 100.0
-        ));
+        let note = match header.decide {
+            Some(wanted) => still_to_decide(&assess::decided(header, &samples), wanted, spent),
+            None => can_be_seen(assess::detectable(header, &samples), FINE, spent),
+        };
+        if let Some(note) = note {
+            observer.note(&format!("after {block} blocks, {note}"));
+        }
     }
+}
+
+/// What half of the comparisons could show, in words, if that is more than wanted.
+fn can_be_seen(mut all: Vec<f64>, wanted: f64, spent: Duration) -> Option<String> {
+    all.sort_unstable_by(f64::total_cmp);
+    let median = *all.get(all.len() / 2)?;
+    (median > wanted).then(|| {
+        format!(
+            "half of the {} comparisons could show differences of {}; to show {:.0} % on this machine takes {}",
+            all.len(),
+            difference(median),
+            wanted * 100.0,
+            more(median, wanted, spent)
+        )
+    })
+}
+
+/// How many comparisons a run that is to decide all of them goes on for, in words: the widest says for how long.
+fn still_to_decide(all: &[f64], wanted: f64, spent: Duration) -> Option<String> {
+    let open = all
+        .iter()
+        .filter(|detectable| **detectable > wanted)
+        .count();
+    let widest = all.iter().copied().max_by(f64::total_cmp)?;
+    (widest > wanted).then(|| {
+        format!(
+            "{open} of {} comparisons are not decided at {:.1} %; the widest could show differences of {}, and takes {} on this \
+             machine",
+            all.len(),
+            wanted * 100.0,
+            difference(widest),
+            more(widest, wanted, spent)
+        )
+    })
+}
+
+fn difference(detectable: f64) -> String {
+    if detectable < 9.995 {
+        format!("{:.0} % and more", detectable * 100.0)
+    } else {
+        "more than 1000 %".to_owned()
+    }
+}
+
+/// How much longer than so far it takes to show a difference, in words.
+fn more(detectable: f64, wanted: f64, spent: Duration) -> String {
+    let factor = (detectable.ln_1p() / wanted.ln_1p()).powi(2) - 1.0;
+    let more = Duration::try_from_secs_f64(spent.as_secs_f64() * factor);
+    more.map_or_else(
+        |_| "an unlimited time".to_owned(),
+        |more| {
+            let whole = Duration::from_secs(more.as_secs());
+            format!("about {} more", show_duration(whole))
+        },
+    )
 }
 
 #[cfg(test)]
@@ -123,6 +151,30 @@ mod tests {
     }
 
     impl Observer for Done {}
+
+    #[test]
+    fn a_note_speaks_of_the_half_or_of_the_widest() {
+        let spent = Duration::from_secs(10);
+        let all = || vec![0.02, 0.2, 0.03, 0.01];
+        assert_eq!(can_be_seen(all(), 0.05, spent), None);
+        let half = can_be_seen(all(), 0.02, spent).unwrap();
+        assert!(
+            half.starts_with("half of the 4 comparisons could show differences of 3 % and more"),
+            "{half}"
+        );
+        let open = still_to_decide(&all(), 0.025, spent).unwrap();
+        assert_eq!(
+            open,
+            "2 of 4 comparisons are not decided at 2.5 %; the widest could show differences of 20 % and more, and takes about \
+             8m55s more on this machine"
+        );
+        assert_eq!(still_to_decide(&all(), 0.2, spent), None);
+        let unknown = still_to_decide(&[f64::INFINITY], 0.02, spent).unwrap();
+        assert!(
+            unknown.contains("more than 1000 %") && unknown.contains("an unlimited time"),
+            "{unknown}"
+        );
+    }
 
     #[test]
     fn a_run_of_cells_that_are_given_up_ends() {
