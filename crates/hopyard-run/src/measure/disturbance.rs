@@ -27,10 +27,15 @@ pub(super) fn by_clocks(cpu: &CpuUse) -> Option<Disturbance> {
 
 /// Whether anything else disturbed a window of its own. What starts beside a guest may be the emulator's threads.
 pub(super) fn disturbed(measured: &Measurement) -> bool {
-    let seconds = (measured.cpu.elapsed_ns / 1e9).max(1.0);
-    let forks = u32::try_from(measured.cpu.forks).unwrap_or(u32::MAX);
-    let others_start = measured.guest.is_none() && f64::from(forks) > FORKS_PER_S * seconds;
+    let others_start = measured.guest.is_none() && others_start(&measured.cpu);
     others_start || by_clocks(&measured.cpu).is_some()
+}
+
+/// Whether others started processes, of which the CPU time of those that also ended is not known.
+pub(super) fn others_start(cpu: &CpuUse) -> bool {
+    let seconds = (cpu.elapsed_ns / 1e9).max(1.0);
+    let forks = u32::try_from(cpu.forks).unwrap_or(u32::MAX);
+    f64::from(forks) > FORKS_PER_S * seconds
 }
 
 /// How many windows were taken, and how many of them again.

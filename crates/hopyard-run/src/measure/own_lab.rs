@@ -40,8 +40,8 @@ fn leaves_much(cell: &Cell) -> bool {
     cell.axes.container_count().is_some_and(|count| count > FEW)
 }
 
-/// Waits until the kernel has had no namespaces to remove for a while.
-pub(super) fn wait_for_netns_cleanup() -> Result<(), Error> {
+/// Waits until the kernel has had no namespaces to remove for a while. False if it did not come to that.
+pub(super) fn wait_for_netns_cleanup() -> Result<bool, Error> {
     let deadline = clock::monotonic_ns() + ns(MOST_DUST);
     let mut clear = 0;
     while clear < LOOKS && clock::monotonic_ns() < deadline {
@@ -52,14 +52,14 @@ pub(super) fn wait_for_netns_cleanup() -> Result<(), Error> {
             clear + 1
         };
     }
-    Ok(())
+    Ok(clear == LOOKS)
 }
 
 /// Waits while the kernel removes the namespaces of labs that have just gone. That begins at once, so nothing is waited for if there
 /// are none.
-pub(super) fn let_netns_cleanup_end() -> Result<(), Error> {
+pub(crate) fn let_netns_cleanup_end() -> Result<(), Error> {
     /// Give up after this time: these may be the namespaces of other programs.
-    const MOST: Duration = Duration::from_secs(1);
+    const MOST: Duration = Duration::from_millis(300);
     let deadline = clock::monotonic_ns() + ns(MOST);
     while meter::namespaces_are_going()? && clock::monotonic_ns() < deadline {
         wait_until(clock::monotonic_ns() + ns(Duration::from_millis(10)))?;

@@ -1,9 +1,10 @@
 //! What the idle machine uses by itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hopyard_net::clock;
 
+use super::disturbance::{by_clocks, others_start};
 use super::own_lab::{DUST, wait_for_netns_cleanup};
 use super::{Error, Sampler, wait_until};
 use crate::meter::OwnProcesses;
@@ -16,7 +17,7 @@ const QUIET: Duration = Duration::from_millis(300);
 const QUIET_WINDOWS: u32 = 3;
 /// A window whose bounds are this close is enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
 const CLOSE_CORES: f64 = 0.001;
-/// A close reading holds this long. Short blocks share one: read in each of them, it would take a third of their time.
+/// A reading that nothing disturbed holds this long. Short blocks share one: read in each of them, it would take a third of their time.
 const HOLDS: Duration = Duration::from_secs(5);
 
 /// CPUs' worth of time that the idle machine uses, between two bounds, which are equal if the hypervisor took nothing
@@ -48,11 +49,6 @@ impl QuietCores {
         self.span() <= CLOSE_CORES
     }
 
-    /// Whether a reading of this age still stands for the idle machine.
-    pub(crate) fn holds(self, age: Duration) -> bool {
-        self.is_close() && age < HOLDS
-    }
-
     /// The more precise of two readings; `other` if they are equally precise.
     #[must_use]
     pub fn closer(self, other: Self) -> Self {
@@ -68,6 +64,25 @@ impl QuietCores {
         cpu.baseline_ns = self.least * cpu.elapsed_ns;
         let is_apart = self.most > self.least;
         cpu.baseline_most_ns = is_apart.then_some(self.most * cpu.elapsed_ns);
+    }
+}
+
+/// What one block read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QuietReading {
+    pub(crate) cores: QuietCores,
+    /// Whether the hypervisor, other processes or the removal of namespaces disturbed it. The error of such a reading must not be that
+    /// of several blocks.
+    pub(crate) is_disturbed: bool,
+    /// How long it took, and when it ended.
+    pub(crate) took: Duration,
+    ended: Instant,
+}
+
+impl QuietReading {
+    /// Whether it still stands for the idle machine.
+    pub(crate) fn holds(self) -> bool {
+        !self.is_disturbed && self.ended.elapsed() < HOLDS
     }
 }
 
@@ -91,8 +106,7 @@ pub struct IdleState {
 }
 
 impl Sampler {
-    /// How long [`Sampler::quiet_cores`] takes without steal, roughly, in a block that measures for this long: several short blocks
-    /// share a reading.
+    /// How long a reading takes, roughly, in a block that measures for this long: several short blocks share one.
     #[must_use]
     pub(crate) fn quiet_estimate(measuring: Duration) -> Duration {
         let share = measuring.as_secs_f64() / HOLDS.as_secs_f64();
@@ -104,15 +118,31 @@ impl Sampler {
     /// # Errors
     /// The meter fails, or the user wants to stop.
     pub fn quiet_cores(&self) -> Result<QuietCores, Error> {
-        wait_for_netns_cleanup()?;
-        let mut known = QuietCores::of(&self.used_by_others()?);
+        Ok(self.read_quiet()?.cores)
+    }
+
+    /// The same, with what disturbed the last of these windows.
+    ///
+    /// # Errors
+    /// As [`Sampler::quiet_cores`].
+    pub(crate) fn read_quiet(&self) -> Result<QuietReading, Error> {
+        let began = Instant::now();
+        let is_clear = wait_for_netns_cleanup()?;
+        let mut used = self.used_by_others()?;
+        let mut cores = QuietCores::of(&used);
         for _ in 1..QUIET_WINDOWS {
-            if known.is_close() {
+            if cores.is_close() {
                 break;
             }
-            known = known.closer(QuietCores::of(&self.used_by_others()?));
+            used = self.used_by_others()?;
+            cores = cores.closer(QuietCores::of(&used));
         }
-        Ok(known)
+        Ok(QuietReading {
+            cores,
+            is_disturbed: !is_clear || is_disturbed(&used),
+            took: began.elapsed(),
+            ended: Instant::now(),
+        })
     }
 
     /// CPU use in a window without a load.
@@ -136,6 +166,11 @@ impl Sampler {
     }
 }
 
+/// Whether the idle machine was not idle.
+fn is_disturbed(used: &CpuUse) -> bool {
+    !QuietCores::of(used).is_close() || by_clocks(used).is_some() || others_start(used)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,17 +185,36 @@ mod tests {
     }
 
     #[test]
-    fn a_close_reading_holds_for_some_blocks_and_a_wide_one_for_none() {
-        let (close, wide) = (
-            QuietCores::from(0.004),
-            QuietCores {
-                least: 0.0,
-                most: 0.03,
-            },
-        );
-        assert!(close.holds(Duration::from_secs(4)));
-        assert!(!close.holds(Duration::from_secs(5)));
-        assert!(!wide.holds(Duration::ZERO));
+    fn a_reading_that_was_not_disturbed_holds_for_some_blocks() {
+        let reading = |is_disturbed, age_s| QuietReading {
+            cores: QuietCores::from(0.004),
+            is_disturbed,
+            took: QUIET,
+            ended: Instant::now() - Duration::from_secs(age_s),
+        };
+        assert!(reading(false, 4).holds());
+        assert!(!reading(false, 5).holds());
+        assert!(!reading(true, 0).holds());
+    }
+
+    #[test]
+    fn steal_other_processes_and_new_ones_disturb_a_reading() {
+        let idle = CpuUse {
+            elapsed_ns: 3e8,
+            cpus: 2,
+            busy_ns: 1e6,
+            ..CpuUse::default()
+        };
+        assert!(!is_disturbed(&idle));
+        for change in [
+            |used: &mut CpuUse| used.steal_ns = 1e7,
+            |used: &mut CpuUse| (used.foreign_ns, used.busy_ns) = (1.3e7, 1.4e7),
+            |used: &mut CpuUse| used.forks = 4,
+        ] {
+            let mut used = idle;
+            change(&mut used);
+            assert!(is_disturbed(&used), "{used:?}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::groups::Group;
 use super::{Error, Observer, Prepared, resume};
 use crate::assess::{self, last_attempts};
 use crate::measure::turns::{Labs, Participant, Rounds};
-use crate::measure::{self, QuietCores};
+use crate::measure::{self, QuietCores, QuietReading, let_netns_cleanup_end};
 use crate::model::{Cell, GIVEN_UP_AFTER, Measurement, Outcome, ProfileWindow, Sample, Setting};
 use crate::signals;
 use crate::store::{End, Record};
@@ -31,8 +31,10 @@ pub(super) struct Blocks<'a> {
     first: (u32, u32),
     /// Consecutive failures from the start, by cell. A cell that worked once is never given up.
     failures: Vec<Option<u32>>,
-    /// What the idle machine uses, by the most precise reading so far (steal hides it in some blocks), and when it was read last.
-    quiet: Option<(QuietCores, Instant)>,
+    /// What the idle machine uses, by the most precise reading so far: steal hides it in some blocks.
+    quiet: Option<QuietCores>,
+    /// The last reading.
+    reading: Option<QuietReading>,
 }
 
 /// The measurement of a cell, or the cause of its failure.
@@ -77,6 +79,7 @@ impl<'a> Blocks<'a> {
             profiles,
             began: Instant::now(),
             quiet: None,
+            reading: None,
         }
     }
 
@@ -130,8 +133,8 @@ impl<'a> Blocks<'a> {
         let groups = ordered(self.prepared.groups.clone(), &mut order);
         let of: usize = groups.iter().map(|group| group.cells.len()).sum();
         let groups = self.with_rounds(groups);
-        let block_end = self.block_end(block);
         let quiet = self.quiet_cores()?;
+        let block_end = self.block_end(block);
         let mut now = None;
         let mut done = 0;
         let mut labs = Labs::default();
@@ -186,6 +189,7 @@ impl<'a> Blocks<'a> {
             }
             if self.prepared.header.settings.is_some() {
                 labs = Labs::default();
+                let_netns_cleanup_end().map_err(stop)?;
             }
             for cell in measured {
                 if self.out_of_time() {
@@ -198,19 +202,27 @@ impl<'a> Blocks<'a> {
         Ok(())
     }
 
-    /// What the idle machine uses. It is read again if the last reading is too old, or too wide.
+    /// What the idle machine uses. It is read again if the last reading is too old, or was disturbed.
     fn quiet_cores(&mut self) -> Result<QuietCores, Stop> {
-        if let Some((known, read)) = self.quiet
-            && known.holds(read.elapsed())
-        {
-            return Ok(known);
+        if let Some(quiet) = self.quiet.filter(|_| self.shares_a_reading()) {
+            // Cells that take turns wait for this once their labs are built.
+            if !self.prepared.groups.iter().all(|group| group.takes_turns) {
+                let_netns_cleanup_end().map_err(stop)?;
+            }
+            return Ok(quiet);
         }
         // Always under the same setting.
         self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
-        let read = self.prepared.sampler.quiet_cores().map_err(stop)?;
-        let quiet = self.quiet.map_or(read, |(known, _)| known.closer(read));
-        self.quiet = Some((quiet, Instant::now()));
+        let reading = self.prepared.sampler.read_quiet().map_err(stop)?;
+        let read = reading.cores;
+        let quiet = self.quiet.map_or(read, |known| known.closer(read));
+        (self.quiet, self.reading) = (Some(quiet), Some(reading));
         Ok(quiet)
+    }
+
+    /// Whether the last reading of the idle machine holds.
+    fn shares_a_reading(&self) -> bool {
+        self.reading.is_some_and(QuietReading::holds)
     }
 
     /// Switches the host, if settings are compared.

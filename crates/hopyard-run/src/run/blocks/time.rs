@@ -23,7 +23,7 @@ impl Blocks<'_> {
         };
         let spent = self.began.elapsed();
         let next = if block < self.shared_by() {
-            self.prepared.shortest_block()
+            self.prepared.shortest_block() + self.own_reading()
         } else {
             spent / done.max(1)
         };
@@ -36,12 +36,19 @@ impl Blocks<'_> {
             .is_some_and(|limit| self.began.elapsed() > limit)
     }
 
-    /// When a block must end, so that all blocks that share the time have equal parts of what is left.
+    /// When a block must end that has read the idle machine, so that all blocks that share the time have equal parts of what is left.
     pub(super) fn block_end(&self, block: u32) -> Option<Instant> {
         let limit = self.prepared.time_limit()?.mul_f64(OF_LIMIT);
-        let left = limit.saturating_sub(self.began.elapsed());
         let blocks = self.shared_by().saturating_sub(block).max(1);
+        let readings = self.own_reading() * (blocks - 1);
+        let left = limit.saturating_sub(self.began.elapsed() + readings);
         Some(Instant::now() + left / blocks)
+    }
+
+    /// What each further block takes to read the idle machine, beyond its estimate, because a disturbed reading is not shared.
+    fn own_reading(&self) -> Duration {
+        let disturbed = self.reading.filter(|reading| reading.is_disturbed);
+        disturbed.map_or(Duration::ZERO, |reading| reading.took)
     }
 
     /// When the rounds of the first of these groups must end, so that all groups end with the block. Each gets a part of the
@@ -114,7 +121,8 @@ impl Blocks<'_> {
 
     /// Whether the blocks that verdicts need take the whole time.
     fn is_short_of_time(&self) -> bool {
-        let wanted = self.prepared.block_estimate() * self.still_to_do(self.needed());
+        let block = self.prepared.block_estimate() + self.own_reading();
+        let wanted = block * self.still_to_do(self.needed());
         self.prepared
             .time_limit()
             .is_some_and(|limit| wanted > limit)
@@ -133,7 +141,8 @@ impl Blocks<'_> {
             .mul_f64(OF_LIMIT);
         let most = self.prepared.header.blocks_max.max(needed);
         let bounds = self.still_to_do(needed)..=self.still_to_do(most);
-        self.first.0 + blocks_within(limit, self.prepared.leanest_block(), bounds)
+        let leanest = self.prepared.leanest_block() + self.own_reading();
+        self.first.0 + blocks_within(limit, leanest, bounds)
     }
 
     /// How many of the first blocks are still to be measured. The time limit counts from now: blocks that an earlier call measured
