@@ -79,14 +79,14 @@ impl Standing<'_> {
             planned_ns: span_ns,
         };
         let whole = assemble(cell, &lab, counts, quiet)?;
-        put_together(cell.load, whole, &taken, turns)
+        put_together(cell.load, (whole, traffic_ns), &taken, turns)
     }
 }
 
-/// A measurement of the kept turns, based on that of all traffic.
+/// A measurement of the kept turns, based on that of all traffic, with the time that this took.
 fn put_together(
     load: LoadKind,
-    whole: Measurement,
+    (whole, traffic_ns): (Measurement, u64),
     taken: &[Taken],
     turns: Vec<Turn>,
 ) -> Result<Measurement, Error> {
@@ -131,8 +131,9 @@ fn put_together(
             .then_some(whole.received.transactions),
         send_errors: scaled(whole.send_errors, share),
         client_scheduling: whole.client_scheduling.times(share),
+        // Other labs had their turns between its own.
         tcp: whole.tcp.map(|tcp| TcpSummary {
-            span_ns: whole.window_ns,
+            span_ns: traffic_ns,
             ..tcp
         }),
         arrived: whole.arrived.map(|arrived| Arrived {
@@ -165,7 +166,41 @@ mod tests {
             timeouts: 1,
             ..measured(1)
         };
-        let taken = Taken {
+        let taken = turn_of(&whole);
+        let turns = vec![taken.turn.clone()];
+        let load = LoadKind::UdpRr;
+        let together = put_together(load, (whole, 30_000_000), &[taken], turns).unwrap();
+        assert_eq!(
+            (together.timeouts, together.received.transactions),
+            (1, 300)
+        );
+        let lost = quantity("lost_ratio").unwrap();
+        let lost = lost.value(&together, load, CpuTolerance(0.02)).unwrap();
+        assert!((lost - 0.001).abs() < 1e-9, "{lost}");
+    }
+
+    #[test]
+    fn what_tcp_sent_again_is_of_the_time_of_its_own_traffic() {
+        let whole = Measurement {
+            received: transactions(999),
+            window_ns: 400_000_000,
+            tcp: Some(TcpSummary {
+                retransmits: 6,
+                ..TcpSummary::default()
+            }),
+            ..measured(1)
+        };
+        let taken = turn_of(&whole);
+        let turns = vec![taken.turn.clone()];
+        let load = LoadKind::TcpRr;
+        let together = put_together(load, (whole, 30_000_000), &[taken], turns).unwrap();
+        let again = quantity("retransmits_per_s").unwrap();
+        let again = again.value(&together, load, CpuTolerance(0.02)).unwrap();
+        assert!((again - 200.0).abs() < 1e-9, "{again}");
+    }
+
+    fn turn_of(whole: &Measurement) -> Taken {
+        Taken {
             turn: Turn {
                 round: 0,
                 window_ns: 10_000_000,
@@ -178,16 +213,6 @@ mod tests {
             first_packet: None,
             client_cpus: None,
             allowed_cpus: None,
-        };
-        let turns = vec![taken.turn.clone()];
-        let load = LoadKind::UdpRr;
-        let together = put_together(load, whole, &[taken], turns).unwrap();
-        assert_eq!(
-            (together.timeouts, together.received.transactions),
-            (1, 300)
-        );
-        let lost = quantity("lost_ratio").unwrap();
-        let lost = lost.value(&together, load, CpuTolerance(0.02)).unwrap();
-        assert!((lost - 0.001).abs() < 1e-9, "{lost}");
+        }
     }
 }
