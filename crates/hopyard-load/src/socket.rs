@@ -82,11 +82,12 @@ impl Settings {
             .open(domain, self.tcp, self.mptcp)
             .map_err(|e| self.explain(e))?;
         if let Some(bytes) = self.buffer {
-            socket.set_send_buffer_size(bytes as usize)?;
-            socket.set_recv_buffer_size(bytes as usize)?;
+            datagrams::receive_buffer(&socket, bytes as usize)?;
+            has_room(socket.recv_buffer_size()?, bytes, "net.core.rmem_max")?;
         }
-        if let Some(bytes) = self.send_buffer {
-            socket.set_send_buffer_size(bytes as usize)?;
+        if let Some(bytes) = self.send_buffer.or(self.buffer) {
+            datagrams::send_buffer(&socket, bytes as usize)?;
+            has_room(socket.send_buffer_size()?, bytes, "net.core.wmem_max")?;
         }
         if self.no_delay {
             socket.set_tcp_nodelay(true)?;
@@ -276,6 +277,19 @@ impl Settings {
     }
 }
 
+/// Checks that a buffer has the size asked for. The kernel doubles it for its own bookkeeping, and cuts what is beyond its limit without
+/// saying so.
+fn has_room(doubled: usize, asked: u32, limit: &str) -> io::Result<()> {
+    if doubled / 2 >= asked as usize {
+        return Ok(());
+    }
+    let why = format!(
+        "cannot have a socket buffer of {asked} bytes: the kernel gave {}; raise {limit}, or run with CAP_NET_ADMIN",
+        doubled / 2
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
 /// By socket, not by sysctl: a new namespace may only choose among the host's *allowed* algorithms.
 /// Accepted connections take it over from their listener.
 fn set_congestion(socket: &Socket, wanted: &str) -> io::Result<()> {
@@ -288,4 +302,30 @@ fn set_congestion(socket: &Socket, wanted: &str) -> io::Result<()> {
         let why = format!("cannot use congestion control `{wanted}` ({e}); {list}");
         io::Error::new(io::Error::from(e).kind(), why)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_was_cut_is_refused() {
+        has_room(2 * 65_536, 65_536, "net.core.rmem_max").unwrap();
+        let cut = has_room(425_984, 1 << 20, "net.core.rmem_max").unwrap_err();
+        assert_eq!(
+            cut.to_string(),
+            "cannot have a socket buffer of 1048576 bytes: the kernel gave 212992; raise net.core.rmem_max, or run with CAP_NET_ADMIN"
+        );
+    }
+
+    #[test]
+    fn a_buffer_has_the_size_that_was_asked_for() {
+        let socket = Socket::new(Domain::IPV4, socket2::Type::DGRAM, None).unwrap();
+        for bytes in [4096, 1 << 20, 64 << 20] {
+            datagrams::receive_buffer(&socket, bytes as usize).unwrap();
+            has_room(socket.recv_buffer_size().unwrap(), bytes, "").unwrap();
+            datagrams::send_buffer(&socket, bytes as usize).unwrap();
+            has_room(socket.send_buffer_size().unwrap(), bytes, "").unwrap();
+        }
+    }
 }

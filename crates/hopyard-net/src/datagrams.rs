@@ -174,6 +174,17 @@ pub fn receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// The same of a send buffer.
+///
+/// # Errors
+/// It is no socket.
+pub fn send_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    if setsockopt(socket, sockopt::SndBufForce, &bytes).is_err() {
+        setsockopt(socket, sockopt::SndBuf, &bytes)?;
+    }
+    Ok(())
+}
+
 /// Datagrams that a socket had no room for since it was made (`SO_MEMINFO`), modulo 2³².
 ///
 /// # Errors
