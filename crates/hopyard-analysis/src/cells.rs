@@ -188,15 +188,21 @@ fn device_drops(measured: &[&Measurement]) -> Option<u64> {
     drops.reduce(|all, own| all + own)
 }
 
+/// What was lost in all windows. In a single one more may have arrived than was sent, because its ends are read one after the other.
 fn lost(measured: &[&Measurement], load: LoadKind) -> Option<u64> {
-    let lost = |m: &&Measurement| {
-        if load.is_stream() {
-            m.sent.messages.saturating_sub(m.received.messages)
-        } else {
-            m.timeouts
-        }
+    if measured.is_empty() || load.is_tcp() {
+        return None;
+    }
+    if !load.is_stream() {
+        return Some(measured.iter().map(|m| m.timeouts).sum());
+    }
+    let of = |m: &&Measurement| match m.open_loop {
+        Some(open) => (open.due, open.arrived),
+        None => (m.sent.messages, m.received.messages),
     };
-    (!measured.is_empty() && !load.is_tcp()).then(|| measured.iter().map(lost).sum())
+    let plus = |(sent, arrived), (more, also)| (sent + more, arrived + also);
+    let (sent, arrived) = measured.iter().map(of).fold((0_u64, 0_u64), plus);
+    Some(sent.saturating_sub(arrived))
 }
 
 /// Each flow of numbered datagrams over all samples.
