@@ -36,8 +36,12 @@ impl Prepared {
             };
             cells.map(move |cell| (one(cell), group.takes_turns))
         });
-        // Cells that take turns share labs.
+        // Cells that take turns share labs, but for those of two settings, and those whose load leaves connections behind.
         let mut labs = HashSet::new();
+        let mut is_built = |cell: &Cell| {
+            let is_shared = self.header.settings.is_none() && !cell.load.connects_anew();
+            !is_shared || labs.insert(LabKey::of(cell))
+        };
         let each = |(one, takes_turns): (Participant<'_>, bool)| {
             let cell = one.cell;
             let rounds = rounds(cell);
@@ -45,7 +49,7 @@ impl Prepared {
             let extra = extra.unwrap_or_default();
             let mut each = if !takes_turns {
                 self.sampler.estimate(cell) + extra
-            } else if labs.insert(LabKey::of(cell)) {
+            } else if is_built(cell) {
                 Sampler::generation_estimate(&[one], rounds) + Sampler::around(cell) + extra
             } else {
                 Sampler::generation_estimate(&[one], rounds)
