@@ -240,10 +240,11 @@ fn text(diagnosis: &Diagnosis) -> String {
         "Linux {} · {}, {} CPUs\n\nPaths\n",
         environment.kernel_release, environment.cpu_model, environment.cpus
     );
-    for path in &diagnosis.paths {
+    let states = diagnosis.paths.iter().map(|path| {
         let state = path.reason.as_deref().unwrap_or("ready");
-        text += &format!("  {:<12} {state}\n", path.name);
-    }
+        (path.name, state)
+    });
+    text += &in_columns(&states.collect::<Vec<_>>());
     text += "\nWhat would distort figures\n";
     for finding in &diagnosis.findings {
         text += &format!(
@@ -263,9 +264,23 @@ fn text(diagnosis: &Diagnosis) -> String {
     text
 }
 
+/// Names and what is said of them, below each other.
+fn in_columns(rows: &[(&str, &str)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let row = |(name, said): &(&str, &str)| format!("  {name:<width$} {said}\n");
+    rows.iter().map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_name_sets_the_column() {
+        let rows = [("veth", "ready"), ("netkit-redirect-l3", "no netkit")];
+        let expected = "  veth               ready\n  netkit-redirect-l3 no netkit\n";
+        assert_eq!(in_columns(&rows), expected);
+    }
 
     #[test]
     fn leftovers_are_told_by_what_they_do() {
