@@ -184,9 +184,13 @@ fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").unwrap().ino()
 }
 
-/// The control groups that a process made for its labs.
+/// The control groups that a process made for its labs. Tests beside this one have process ids of their own, and may have the same.
 pub(crate) fn groups_of(pid: u32) -> Vec<String> {
+    let (pid, space) = (pid.to_string(), pid_namespace().to_string());
     let mut groups = Cgroup::list().unwrap_or_default();
-    groups.retain(|name| name.starts_with(&format!("{pid}.")));
+    groups.retain(|name| {
+        let parts: Vec<&str> = name.split('.').collect();
+        matches!(parts[..], [owner, _, of, _] if owner == pid && of == space)
+    });
     groups
 }
