@@ -55,8 +55,8 @@ pub(super) fn wait_for_netns_cleanup() -> Result<bool, Error> {
     Ok(clear == LOOKS)
 }
 
-/// Waits while the kernel removes the namespaces of labs that have just gone. That begins at once, so nothing is waited for if there
-/// are none.
+/// Waits until the kernel has removed the namespaces of labs that have just gone. It begins to do so at once, so this returns at once if
+/// there are no such labs.
 pub(crate) fn let_netns_cleanup_end() -> Result<(), Error> {
     /// Give up after this time: these may be the namespaces of other programs.
     const MOST: Duration = Duration::from_millis(300);

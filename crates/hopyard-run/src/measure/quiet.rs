@@ -67,12 +67,12 @@ impl QuietCores {
     }
 }
 
-/// What one block read.
+/// What the idle machine uses, and how far that can be relied on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QuietReading {
     pub(crate) cores: QuietCores,
-    /// Whether the hypervisor, other processes or the removal of namespaces disturbed it. The error of such a reading must not be that
-    /// of several blocks.
+    /// Whether the hypervisor, other processes or the removal of namespaces disturbed it. Then it counts for one block alone: several
+    /// blocks would have the same error, which no interval over blocks shows.
     pub(crate) is_disturbed: bool,
     /// How long it took, and when it ended.
     pub(crate) took: Duration,
@@ -166,7 +166,7 @@ impl Sampler {
     }
 }
 
-/// Whether the idle machine was not idle.
+/// Whether something else used the machine, or the hypervisor hides what did.
 fn is_disturbed(used: &CpuUse) -> bool {
     !QuietCores::of(used).is_close() || by_clocks(used).is_some() || others_start(used)
 }

@@ -31,10 +31,8 @@ pub(super) struct Blocks<'a> {
     first: (u32, u32),
     /// Consecutive failures from the start, by cell. A cell that worked once is never given up.
     failures: Vec<Option<u32>>,
-    /// What the idle machine uses, by the most precise reading so far: steal hides it in some blocks.
-    quiet: Option<QuietCores>,
-    /// The last reading.
-    reading: Option<QuietReading>,
+    /// The last reading of the idle machine, with the figures of the most precise one so far: steal hides them in some blocks.
+    quiet: Option<QuietReading>,
 }
 
 /// The measurement of a cell, or the cause of its failure.
@@ -79,7 +77,6 @@ impl<'a> Blocks<'a> {
             profiles,
             began: Instant::now(),
             quiet: None,
-            reading: None,
         }
     }
 
@@ -204,25 +201,21 @@ impl<'a> Blocks<'a> {
 
     /// What the idle machine uses. It is read again if the last reading is too old, or was disturbed.
     fn quiet_cores(&mut self) -> Result<QuietCores, Stop> {
-        if let Some(quiet) = self.quiet.filter(|_| self.shares_a_reading()) {
-            // Cells that take turns wait for this once their labs are built.
+        if let Some(quiet) = self.quiet.filter(|reading| reading.holds()) {
+            // The kernel may still remove the last labs. Cells that take turns wait for that once their own labs are built.
             if !self.prepared.groups.iter().all(|group| group.takes_turns) {
                 let_netns_cleanup_end().map_err(stop)?;
             }
-            return Ok(quiet);
+            return Ok(quiet.cores);
         }
         // Always under the same setting.
         self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
-        let reading = self.prepared.sampler.read_quiet().map_err(stop)?;
-        let read = reading.cores;
-        let quiet = self.quiet.map_or(read, |known| known.closer(read));
-        (self.quiet, self.reading) = (Some(quiet), Some(reading));
-        Ok(quiet)
-    }
-
-    /// Whether the last reading of the idle machine holds.
-    fn shares_a_reading(&self) -> bool {
-        self.reading.is_some_and(QuietReading::holds)
+        let mut reading = self.prepared.sampler.read_quiet().map_err(stop)?;
+        if let Some(known) = self.quiet {
+            reading.cores = known.cores.closer(reading.cores);
+        }
+        self.quiet = Some(reading);
+        Ok(reading.cores)
     }
 
     /// Switches the host, if settings are compared.

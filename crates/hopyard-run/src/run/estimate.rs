@@ -38,9 +38,9 @@ impl Prepared {
         });
         // Cells that take turns share labs, but for those of two settings, and those whose load leaves connections behind.
         let mut labs = HashSet::new();
-        let mut is_built = |cell: &Cell| {
-            let is_shared = self.header.settings.is_none() && !cell.load.connects_anew();
-            !is_shared || labs.insert(LabKey::of(cell))
+        let mut needs_lab = |cell: &Cell| {
+            let shares = self.header.settings.is_none() && !cell.load.connects_anew();
+            !shares || labs.insert(LabKey::of(cell))
         };
         let each = |(one, takes_turns): (Participant<'_>, bool)| {
             let cell = one.cell;
@@ -49,7 +49,7 @@ impl Prepared {
             let extra = extra.unwrap_or_default();
             let mut each = if !takes_turns {
                 self.sampler.estimate(cell) + extra
-            } else if is_built(cell) {
+            } else if needs_lab(cell) {
                 Sampler::generation_estimate(&[one], rounds) + Sampler::around(cell) + extra
             } else {
                 Sampler::generation_estimate(&[one], rounds)

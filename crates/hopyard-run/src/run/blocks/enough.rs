@@ -70,7 +70,7 @@ fn can_be_seen(mut all: Vec<f64>, wanted: f64, spent: Duration) -> Option<String
     })
 }
 
-/// How many comparisons a run that is to decide all of them goes on for, in words: the widest says for how long.
+/// How many comparisons are still to be decided, in words. The one that is known least says how long that takes.
 fn still_to_decide(all: &[f64], wanted: f64, spent: Duration) -> Option<String> {
     let open = all
         .iter()
@@ -79,8 +79,8 @@ fn still_to_decide(all: &[f64], wanted: f64, spent: Duration) -> Option<String> 
     let widest = all.iter().copied().max_by(f64::total_cmp)?;
     (widest > wanted).then(|| {
         format!(
-            "{open} of {} comparisons are not decided at {:.1} %; the widest could show differences of {}, and takes {} on this \
-             machine",
+            "{open} of {} comparisons are not decided at {:.1} %; the one that is known least could show differences of {}, and \
+             takes {} on this machine",
             all.len(),
             wanted * 100.0,
             difference(widest),
@@ -153,7 +153,7 @@ mod tests {
     impl Observer for Done {}
 
     #[test]
-    fn a_note_speaks_of_the_half_or_of_the_widest() {
+    fn a_note_speaks_of_the_half_or_of_what_is_known_least() {
         let spent = Duration::from_secs(10);
         let all = || vec![0.02, 0.2, 0.03, 0.01];
         assert_eq!(can_be_seen(all(), 0.05, spent), None);
@@ -165,8 +165,8 @@ mod tests {
         let open = still_to_decide(&all(), 0.025, spent).unwrap();
         assert_eq!(
             open,
-            "2 of 4 comparisons are not decided at 2.5 %; the widest could show differences of 20 % and more, and takes about \
-             8m55s more on this machine"
+            "2 of 4 comparisons are not decided at 2.5 %; the one that is known least could show differences of 20 % and more, \
+             and takes about 8m55s more on this machine"
         );
         assert_eq!(still_to_decide(&all(), 0.2, spent), None);
         let unknown = still_to_decide(&[f64::INFINITY], 0.02, spent).unwrap();

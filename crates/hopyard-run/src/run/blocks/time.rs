@@ -47,7 +47,7 @@ impl Blocks<'_> {
 
     /// What each further block takes to read the idle machine, beyond its estimate, because a disturbed reading is not shared.
     fn own_reading(&self) -> Duration {
-        let disturbed = self.reading.filter(|reading| reading.is_disturbed);
+        let disturbed = self.quiet.filter(|reading| reading.is_disturbed);
         disturbed.map_or(Duration::ZERO, |reading| reading.took)
     }
 
