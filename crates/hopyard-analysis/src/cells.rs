@@ -188,7 +188,8 @@ fn device_drops(measured: &[&Measurement]) -> Option<u64> {
     drops.reduce(|all, own| all + own)
 }
 
-/// What was lost in all windows. In a single one more may have arrived than was sent, because its ends are read one after the other.
+/// What was lost in all windows together: in a single one more may have arrived than was sent, because its ends are read one after the
+/// other. Of an open loop, what was due counts as sent.
 fn lost(measured: &[&Measurement], load: LoadKind) -> Option<u64> {
     if measured.is_empty() || load.is_tcp() {
         return None;
@@ -341,4 +342,36 @@ fn mean_closure(samples: &[&Sample]) -> f64 {
         }
     }
     if elapsed > 0.0 { ticks / elapsed } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lost;
+    use crate::model::{LoadKind, Measurement, OpenLoop};
+    use crate::testing::measured;
+
+    #[test]
+    fn windows_in_which_more_arrived_than_was_sent_cancel_out() {
+        let window = |sent, received| {
+            let mut m = measured(1);
+            (m.sent.messages, m.received.messages) = (sent, received);
+            m
+        };
+        let of = |all: &[Measurement], load| lost(&all.iter().collect::<Vec<_>>(), load);
+        let even = [window(100, 105), window(100, 95)];
+        assert_eq!(of(&even, LoadKind::UdpStream), Some(0));
+        let short = [window(100, 105), window(100, 90)];
+        assert_eq!(of(&short, LoadKind::UdpStream), Some(5));
+        let mut open = window(100, 90);
+        open.open_loop = Some(OpenLoop {
+            due: 120,
+            arrived: 117,
+        });
+        assert_eq!(of(&[open], LoadKind::UdpPaced), Some(3));
+        let mut request = window(0, 0);
+        request.timeouts = 2;
+        assert_eq!(of(&[request], LoadKind::UdpRr), Some(2));
+        assert_eq!(of(&short, LoadKind::TcpStream), None);
+        assert_eq!(of(&[], LoadKind::UdpStream), None);
+    }
 }

@@ -86,20 +86,21 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
     said.collect()
 }
 
-/// Whether a cell's comparison may still get a verdict: of neither cell was a sample not proved, and neither has failed lately.
+/// Whether a cell's comparison may still get a verdict. It gets none once a path proof of either cell has failed, and hardly one while
+/// either fails again and again.
 pub(super) fn is_waited_for(header: &Header, samples: &[&Sample], cell: usize) -> bool {
-    let is_hopeful = |cell| {
+    let may_have_one = |cell| {
         let own = || samples.iter().filter(move |sample| sample.cell == cell);
-        let is_proved = |sample: &&&Sample| match &sample.outcome {
-            Outcome::Measured(measured) => measured.way.proved,
-            Outcome::Failed { .. } => true,
+        let is_unproved = |sample: &&Sample| match &sample.outcome {
+            Outcome::Measured(measured) => !measured.way.proved,
+            Outcome::Failed { .. } => false,
         };
-        let worked = |sample: &&&Sample| matches!(sample.outcome, Outcome::Measured(_));
-        let mut lately = own().rev().take(GIVEN_UP_AFTER as usize);
-        own().all(|sample| is_proved(&sample)) && lately.any(|sample| worked(&sample))
+        let failed = |sample: &&Sample| matches!(sample.outcome, Outcome::Failed { .. });
+        let failures = own().rev().take_while(|sample| failed(sample)).count();
+        failures < GIVEN_UP_AFTER as usize && !own().any(is_unproved)
     };
     let base = base::base_of(header, cell).map(|(_, base)| base);
-    is_hopeful(cell) && base.is_none_or(is_hopeful)
+    may_have_one(cell) && base.is_none_or(may_have_one)
 }
 
 /// Whether a cell is given up: nothing will be known of it.

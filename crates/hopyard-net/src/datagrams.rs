@@ -174,7 +174,7 @@ pub fn receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The same of a send buffer.
+/// Asks for a send buffer past the machine's limit where this process may, else up to it.
 ///
 /// # Errors
 /// It is no socket.
