@@ -18,6 +18,8 @@ use crate::support::icmp::ping;
 use crate::support::site::{NAME, Site, nothing_stands, with_own_mounts};
 use crate::support::{apart, beside, tell};
 
+mod guests;
+
 /// Files of switches, in a directory of their own.
 struct Files(tempfile::TempDir);
 

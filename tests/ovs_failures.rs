@@ -118,7 +118,10 @@ fn without_the_programs_the_paths_say_which_package_has_them() {
     let mut lines = doctor.lines().map(str::trim_start);
     let found = lines.find_map(|line| line.strip_prefix("ovs-veth "));
     let found = found.unwrap_or_else(|| panic!("no line of ovs-veth: {doctor}"));
-    assert!(found.trim_start().starts_with("cannot run Open vSwitch"), "{doctor}");
+    assert!(
+        found.trim_start().starts_with("cannot run Open vSwitch"),
+        "{doctor}"
+    );
     let file = room.file(
         "mine.toml",
         plan(&[

@@ -122,7 +122,7 @@ fn with_a_port_replaced_killed_at_any_call() {
                 .replace("192.0.2.3", "192.0.2.4")
                 .replace("\"p0\"", "\"p0\"\nbroadcasts = 50"),
             &[
-                "BPF_LINK_CREATE",
+                "BPF_LINK_UPDATE",
                 "BPF_OBJ_PIN",
                 "BPF_MAP_UPDATE_ELEM",
                 "BPF_MAP_DELETE_ELEM",

@@ -7,7 +7,7 @@ use crate::here::Here;
 use crate::hook::{Hook, Hooks};
 use crate::host::HostDevices;
 use crate::lock::Lock;
-use crate::port::{Found, NewPort};
+use crate::port::{Found, NewPort, Program};
 use crate::programs::{self, Place};
 use crate::state::State;
 use crate::switch::{Switch, no_switch};
@@ -112,14 +112,13 @@ impl Ready {
         if is_uplink || switch.state.slot_of(link.index).is_some() {
             return Err(Error::invalid(what, "the device is in the switch already"));
         }
-        let mut found = Found::of(&here, link)?;
+        let found = Found::of(&here, link)?;
         let program = programs::identity(&switch.directory, Hook::Port)?;
         let place = Place {
             hooks: Hooks::Clsact,
             ..switch.state.config()?.place(&here)
         };
         programs::attach(&switch.directory, &place, Hook::Port, new.device, "")?;
-        found.has_program = true;
         Ok(Self {
             switch,
             here,
@@ -158,7 +157,7 @@ impl Ready {
         }
         switch.learn_host_behind(&self.here, &mut host)?;
         switch
-            .add_found(&self.here, &taken, new, &self.found)
+            .add_found(&self.here, &taken, new, &self.found, Program::Classifier)
             .map(drop)
     }
 

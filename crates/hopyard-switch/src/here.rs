@@ -46,12 +46,23 @@ impl Here {
 
     /// A device that is in no switch and can be in one.
     pub(crate) fn free_device(&self, what: &str, name: &str) -> Result<Link> {
+        self.free_device_but(what, name, None)
+    }
+
+    /// The same, where the program of this identity may run at the device: its last port's, which whoever asks holds.
+    pub(crate) fn free_device_but(
+        &self,
+        what: &str,
+        name: &str,
+        last: Option<u32>,
+    ) -> Result<Link> {
         let link = self.fit_device(what, name)?;
         let began = Instant::now();
         loop {
             // Before the look: what it finds has had all this time, however late we come to look.
             let waited = began.elapsed();
-            let Some(id) = running_at(&self.handle, name)? else {
+            let running = running_at(&self.handle, name)?;
+            let Some(id) = running.filter(|id| Some(*id) != last) else {
                 // Somebody may have taken the program off a device that is in a switch.
                 return match self.tied_to(&link)? {
                     Some(owner) => Err(Error::invalid(what, owner.of(name))),
@@ -205,7 +216,7 @@ fn is_its_uplink(switch: &str, config: &Config, link: &Link) -> bool {
 }
 
 /// A program of ours that runs at a device.
-fn running_at(handle: &Handle, device: &str) -> Result<Option<u32>> {
+pub(crate) fn running_at(handle: &Handle, device: &str) -> Result<Option<u32>> {
     for hook in [Hook::Port, Hook::UplinkOut] {
         if let Some(id) = running::ours_at(handle, device, hook)?.first() {
             return Ok(Some(*id));

@@ -24,6 +24,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod again;
 pub mod apply;
 mod attached;
 mod bpffs;

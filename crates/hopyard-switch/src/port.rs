@@ -4,6 +4,7 @@ mod check;
 
 use std::net::IpAddr;
 
+use aya::programs::links::FdLink;
 use hopyard_net::Link;
 
 use self::check::Bound;
@@ -111,7 +112,7 @@ impl Switch {
     fn add(&mut self, here: &Here, taken: &[u32], new: &NewPort<'_>) -> Result<u32> {
         let what = format!("add port `{}` to switch `{}`", new.device, self.name);
         let found = Found::look(&what, here, new.device)?;
-        self.add_found(here, taken, new, &found)
+        self.add_found(here, taken, new, &found, Program::None)
     }
 
     pub(crate) fn add_found(
@@ -120,6 +121,7 @@ impl Switch {
         taken: &[u32],
         new: &NewPort<'_>,
         found: &Found,
+        program: Program,
     ) -> Result<u32> {
         let what = format!("add port `{}` to switch `{}`", new.device, self.name);
         let port = self.check(&what, new, &found.link, found.peer.as_ref())?;
@@ -127,7 +129,7 @@ impl Switch {
             let why = format!("it has {} ports already", MAX_SLOTS - FIRST_PORT);
             Error::invalid(&what, why)
         })?;
-        let bound = self.bind(here, slot, &port, found);
+        let bound = self.bind(here, slot, &port, found, program);
         if bound.is_err() {
             // If that fails too, whoever changes the switch next clears it.
             let _ = self.clear(slot);
@@ -135,7 +137,14 @@ impl Switch {
         bound.map(|()| slot)
     }
 
-    fn bind(&mut self, here: &Here, slot: u32, port: &Bound, found: &Found) -> Result<()> {
+    fn bind(
+        &mut self,
+        here: &Here,
+        slot: u32,
+        port: &Bound,
+        found: &Found,
+        program: Program,
+    ) -> Result<()> {
         let link = &found.link;
         let busy = PortRecord {
             mac: port.macs.first().map_or(0, |mac| mac.to_number()),
@@ -161,13 +170,17 @@ impl Switch {
         self.state.set_port(slot, busy)?;
         self.state.set_limits(slot, port.limits)?;
         self.state.set_slot(link.index, slot)?;
-        if !found.has_program {
-            let place = Place {
-                hooks: config.hooks_of(&busy),
-                ..config.place(here)
-            };
-            let pin = port_link(slot);
-            programs::attach(&self.directory, &place, Hook::Port, &link.name, &pin)?;
+        let pin = port_link(slot);
+        match program {
+            Program::None => {
+                let place = Place {
+                    hooks: config.hooks_of(&busy),
+                    ..config.place(here)
+                };
+                programs::attach(&self.directory, &place, Hook::Port, &link.name, &pin)?;
+            }
+            Program::Linked(link) => programs::pin(&self.directory, Hook::Port, link, &pin)?,
+            Program::Classifier => {}
         }
         for (n, mac) in port.macs.iter().enumerate() {
             let own = port.own.map_or(n == 0, |own| own == *mac);
@@ -276,8 +289,14 @@ pub(crate) struct Found {
     pub(crate) link: Link,
     /// The other end of a pair.
     pub(crate) peer: Option<Link>,
-    /// Does the program of ports run there already?
-    pub(crate) has_program: bool,
+}
+
+/// The program of ports that runs at a device which is to become one.
+pub(crate) enum Program {
+    None,
+    Classifier,
+    /// By a link that has no file.
+    Linked(FdLink),
 }
 
 impl Found {
@@ -289,11 +308,7 @@ impl Found {
     /// A device of which that is known.
     pub(crate) fn of(here: &Here, link: Link) -> Result<Self> {
         let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
-        Ok(Self {
-            link,
-            peer,
-            has_program: false,
-        })
+        Ok(Self { link, peer })
     }
 }
 

@@ -240,6 +240,14 @@ pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
     }
 }
 
+/// Pins a link that has no file, and makes it run the pinned program of its hook, which may be a newer one.
+pub(crate) fn pin(directory: &Path, hook: Hook, link: FdLink, name: &str) -> Result<()> {
+    let file = directory.join(name);
+    let what = format!("pin {}", file.display());
+    link.pin(file).map_err(Error::bpf(what))?;
+    replace(directory, hook, name)
+}
+
 /// Is there a link that runs a program and that somebody holds, by a file or a descriptor? Of those that nobody
 /// holds any more, but the kernel has not detached yet, it lets us open none.
 pub(crate) fn is_linked(program: u32) -> Result<bool> {

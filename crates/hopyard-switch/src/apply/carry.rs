@@ -1,11 +1,14 @@
 //! Taking the steps.
 
+use std::collections::BTreeMap;
+
 use hopyard_net::{Handle, NetNs};
 
 use super::devices::{Ends, Place};
-use super::plan::{Change, Plan};
+use super::plan::{Change, Plan, Why};
 use super::shortcut;
 use super::{PortSpec, SETTINGS, SwitchSpec};
+use crate::again::LastProgram;
 use crate::change::PortChange;
 use crate::error::{Error, Result};
 use crate::making::NewSwitch;
@@ -23,14 +26,22 @@ impl Plan {
             let what = format!("apply switch `{}`", self.name);
             return Err(Error::invalid(what, problem.why.clone()));
         }
+        let mut last = BTreeMap::new();
         for change in &self.changes {
-            self.take(change)?;
+            self.take(change, &mut last)?;
             done(change);
         }
         Ok(())
     }
 
-    fn take(&self, change: &Change) -> Result<()> {
+    /// Is this device a port again by the end?
+    fn adds(&self, device: &str) -> bool {
+        let is_it = |change: &Change| matches!(change, Change::Add(port) if port.device == device);
+        self.changes.iter().any(is_it)
+    }
+
+    /// Takes a step. `last` has the programs of ports that were removed and will be added again, by device.
+    fn take(&self, change: &Change, last: &mut BTreeMap<String, LastProgram>) -> Result<()> {
         let open = || Switch::open(&self.name);
         match change {
             Change::Create(spec) => create(spec),
@@ -43,18 +54,35 @@ impl Plan {
             }),
             Change::NoUplink { .. } => open()?.unset_uplink(),
             Change::Mtu { device, mtu, was } => set_mtu(device, *mtu, was),
-            Change::Remove { device, .. } => match open()?.remove_port(device) {
+            Change::Remove { device, why } => match self.remove(device, why) {
                 // It went with its device meanwhile.
                 Err(Error::Net(hopyard_net::Error::Missing { .. })) => Ok(()),
-                removed => removed,
+                removed => {
+                    last.extend(removed?.map(|program| (device.clone(), program)));
+                    Ok(())
+                }
             },
             Change::Set { port, .. } => open()?.set_port(&change_to(port)),
-            Change::Add(port) => open()?.add_port(&port.new_port()),
+            Change::Add(port) => match last.remove(&port.device) {
+                Some(program) => open()?.add_again(&port.new_port(), program),
+                None => open()?.add_port(&port.new_port()),
+            },
             Change::Shortcut { wanted, was } => {
                 shortcut::set(open()?, wanted, was.as_ref(), self.tested.as_ref())
             }
             Change::NoShortcut { .. } => open()?.remove_shortcut(),
         }
+    }
+
+    /// Removes a port, whose program stays where it may be the next port's.
+    fn remove(&self, device: &str, why: &Why) -> Result<Option<LastProgram>> {
+        let mut switch = Switch::open(&self.name)?;
+        // Only a program that is attached anew comes first.
+        let is_in_its_place = !matches!(why, Why::NotFirst(_));
+        if is_in_its_place && self.adds(device) {
+            return switch.remove_for_now(device);
+        }
+        switch.remove_port(device).map(|()| None)
     }
 }
 

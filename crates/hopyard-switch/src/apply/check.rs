@@ -50,8 +50,9 @@ impl SwitchSpec {
         let mut ends = BTreeMap::new();
         let mut indices = BTreeSet::new();
         for (n, port) in self.ports.iter().enumerate() {
-            match found(&here, &self.name, port) {
+            match found(&here, &self.name, port, present.as_ref()) {
                 Ok((port, device)) => {
+                    plan.other_mac.extend(other_mac(&port, &device));
                     indices.insert(device.link.index);
                     ends.insert(port.device.clone(), device.ends);
                     wanted.ports.push(port);
@@ -90,11 +91,13 @@ impl SwitchSpec {
     }
 }
 
-/// The port with all that its device says, and the device.
+/// The port with all that its device says, and the device. A port that stands keeps its own Ethernet address unless another is
+/// given: its guest, which runs by now, may say whatever it likes.
 fn found(
     here: &Here,
     switch: &str,
     port: &PortSpec,
+    present: Option<&Present>,
 ) -> std::result::Result<(PortSpec, Device), (&'static str, Sought)> {
     let of_device = |sought| ("device", sought);
     let device = find(here, port).map_err(of_device)?;
@@ -106,6 +109,12 @@ fn found(
     let mut port = port.clone();
     port.device.clone_from(&device.link.name);
     port.queued |= device.queued;
+    if port.macs.is_empty() {
+        let mut there = present.into_iter().flat_map(|present| &present.ports);
+        let standing = there.find(|now| now.spec.device == port.device);
+        let own = standing.and_then(|now| now.spec.macs.first());
+        port.macs.extend(own.copied());
+    }
     if port.macs.is_empty() {
         let why = format!(
             "the guest's Ethernet address cannot be read from `{}`: give it",
@@ -121,6 +130,16 @@ fn found(
     }
     port.sort();
     Ok((port, device))
+}
+
+/// Says that the guest of a port has another address than the port, from which it may not send.
+fn other_mac(port: &PortSpec, device: &Device) -> Option<String> {
+    let guest = device.guest_mac.filter(|mac| !port.macs.contains(mac))?;
+    let own = port.macs.first().filter(|_| !port.allow_spoof)?;
+    Some(format!(
+        "port `{}` has {own}, and its guest {guest}",
+        port.device
+    ))
 }
 
 fn uplink(here: &Here, switch: &str, device: &str) -> std::result::Result<Link, Sought> {

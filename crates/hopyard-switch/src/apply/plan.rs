@@ -27,6 +27,8 @@ pub struct Plan {
     pub left_alone: Vec<String>,
     /// Optional ports whose device is missing.
     pub missing: Vec<String>,
+    /// Ports whose guest has an Ethernet address now that is none of the port's, and which: its frames are dropped.
+    pub other_mac: Vec<String>,
     /// What joined sockets lack on this kernel, where a step asks for a shortcut.
     pub(super) tested: Option<SelfTest>,
 }

@@ -33,6 +33,7 @@ struct Document<'a> {
     changes: Vec<Step>,
     left_alone: &'a [String],
     missing: &'a [String],
+    other_mac: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -126,6 +127,7 @@ fn json(plan: &Plan, dry_run: bool) -> Result<String, Failure> {
         changes: steps.collect(),
         left_alone: &plan.left_alone,
         missing: &plan.missing,
+        other_mac: &plan.other_mac,
     })
 }
 
@@ -139,6 +141,9 @@ fn text(plan: &Plan, dry_run: bool) -> String {
     }
     for missing in &plan.missing {
         text += &format!("{name}: optional port left out: {missing}\n");
+    }
+    for port in &plan.other_mac {
+        text += &format!("{name}: {port}: its frames are dropped; give `mac` if it is right\n");
     }
     if !plan.left_alone.is_empty() {
         let ports = plan.left_alone.join(", ");
