@@ -63,6 +63,7 @@ impl Leaving {
     ) -> Result<Self> {
         let entry = record.and_then(|record| record.entry.as_ref());
         let recorded: Option<Value> = entry.and_then(|entry| parse(entry.conf.as_bytes()).ok());
+        let recorded_kind = recorded.as_ref().and_then(|conf| Kind::of(conf).ok()?);
         // What the runtime gives for this attachment is better, as it has `prevResult`, unless somebody changed it since.
         let prefer = |recorded: &Value| {
             call.command == Command::Gc
@@ -92,8 +93,9 @@ impl Leaving {
         };
         let mut ipam = Kind::of(&conf)?;
         if let Some(kind) = &mut ipam {
-            // Whoever has reserved addresses frees them, whatever the key says by now: the program may not be there.
-            kind.in_process |= record.is_some_and(|record| !record.reserved().is_empty());
+            // Whoever has reserved addresses, or was about to, frees them, whatever the key says by now: the program may not be there.
+            kind.in_process |= recorded_kind.is_some_and(|recorded| recorded.in_process)
+                || record.is_some_and(|record| !record.reserved().is_empty());
         }
         Ok(Self {
             attachment: attachment.clone(),

@@ -322,6 +322,15 @@ fn an_add_that_fails_afterwards_gives_its_addresses_back() {
     });
 }
 
+/// Has the record name no addresses, as one of an ADD that was killed.
+fn forget_addresses(record: &str) {
+    let text = fs::read_to_string(record).unwrap();
+    let mut entry: Value = serde_json::from_str(&text).unwrap();
+    let known = entry.as_object_mut().unwrap().remove("reserved");
+    assert_eq!(known.unwrap().as_array().unwrap().len(), 1);
+    fs::write(record, entry.to_string()).unwrap();
+}
+
 #[test]
 fn del_frees_what_the_record_does_not_name() {
     on_host(|host| {
@@ -332,21 +341,14 @@ fn del_frees_what_the_record_does_not_name() {
             let result = host.call("ADD", &conf, &container).works();
             format!("{STORE}/{}", address(&result))
         };
-        let forget = || {
-            let text = fs::read_to_string(&record).unwrap();
-            let mut entry: Value = serde_json::from_str(&text).unwrap();
-            let known = entry.as_object_mut().unwrap().remove("reserved");
-            assert_eq!(known.unwrap().as_array().unwrap().len(), 1);
-            fs::write(&record, entry.to_string()).unwrap();
-        };
         // As an earlier version of the plugin wrote it, or an ADD that was killed.
         add();
-        forget();
+        forget_addresses(&record);
         host.call("DEL", &conf, &container).works();
         assert_eq!(reserved(), BTreeSet::new());
         // As an old version of the reference program wrote it.
         let file = add();
-        forget();
+        forget_addresses(&record);
         fs::write(file, "c1").unwrap();
         host.call("DEL", &conf, &container).works();
         assert_eq!(reserved(), BTreeSet::new());
@@ -439,15 +441,18 @@ fn it_needs_no_program_and_status_no_lock() {
         // What this process has reserved it frees, also where the key is gone or came to another IPAM plugin.
         let without = with(&conf, json!({ "ipamInProcess": false }));
         let other = with(&conf, json!({ "ipam": { "type": "static" } }));
-        for now in [without, other] {
+        for (now, is_named) in [(&without, true), (&other, true), (&without, false)] {
             call("ADD").works();
+            if !is_named {
+                forget_addresses(&format!("{RECORDS}/front/c1:eth0"));
+            }
             let env = [
                 ("CNI_CONTAINERID", "c1"),
                 ("CNI_NETNS", netns.to_str().unwrap()),
                 ("CNI_IFNAME", "eth0"),
                 ("CNI_PATH", "/run/absent"),
             ];
-            Running::start(host.command("DEL", &env), &now)
+            Running::start(host.command("DEL", &env), now)
                 .said()
                 .works();
             assert_eq!(reserved(), BTreeSet::new());
