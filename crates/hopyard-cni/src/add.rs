@@ -112,6 +112,7 @@ impl Plan<'_> {
             device: self.device.clone(),
             switch: self.conf.switch.name.clone(),
             own_switch: self.conf.switch.is_own,
+            home: Some(self.here.ns().inode()?),
             args: self.call.args.clone(),
             conf: self.call.text.clone(),
             reserved: Vec::new(),

@@ -23,11 +23,40 @@ pub(crate) struct Leaving {
     netns: PathBuf,
     device: String,
     switch: SwitchName,
+    made: Made,
     /// The IPAM plugin, and the configuration and `CNI_ARGS` that it gets.
     ipam: Option<Kind>,
     conf: String,
     args: String,
     path: String,
+}
+
+/// Where ADD can have made a port, by the inode of the network namespace.
+enum Made {
+    /// ADD writes its record before.
+    Nowhere,
+    In(u64),
+    Somewhere,
+}
+
+impl Made {
+    fn by(record: Option<&Record>) -> Self {
+        let Some(record) = record else {
+            return Self::Nowhere;
+        };
+        let entry = record.entry.as_ref();
+        entry
+            .and_then(|entry| entry.home)
+            .map_or(Self::Somewhere, Self::In)
+    }
+
+    fn can_be_in(&self, netns: u64) -> bool {
+        match self {
+            Self::Nowhere => false,
+            Self::In(home) => *home == netns,
+            Self::Somewhere => true,
+        }
+    }
 }
 
 /// Takes the container of a call off the switch. What is gone already is fine.
@@ -102,6 +131,7 @@ impl Leaving {
             netns: call.netns.clone(),
             device,
             switch,
+            made: Made::by(record),
             ipam,
             conf: text,
             args: entry.map_or_else(|| call.args.clone(), |entry| entry.args.clone()),
@@ -120,6 +150,12 @@ impl Leaving {
             args: &self.args,
             conf: &self.conf,
         }
+    }
+
+    /// Takes the device, which is about to be removed, off the switch. A switch of a namespace in which ADD made nothing has no such port.
+    fn release_port(&self) -> Result<()> {
+        let can_be_in = |netns| self.made.can_be_in(netns);
+        switch::release_port(&self.switch.name, &self.device, can_be_in)
     }
 
     /// Has the IPAM plugin take back what it gave, if this is the time: one that tells a server so does it while the port is there, every
@@ -143,8 +179,7 @@ pub(crate) fn detach(here: &Handle, leaving: &Leaving, record: Option<&Record>) 
     let mut problems = Vec::new();
     problems.extend(leaving.give_back(true, record).err());
     // Before the device, whose number the kernel may give to another one, and before the addresses, which then may be given to others.
-    let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
-    problems.extend(released.err());
+    problems.extend(leaving.release_port().err());
     let (given_back, deleted) = thread::scope(|scope| {
         let given_back = scope.spawn(|| leaving.give_back(false, record));
         let deleted = delete_device(here, &leaving.device);
@@ -172,8 +207,7 @@ pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<V
     let mut problems: Vec<Vec<Error>> = leaving.iter().map(|_| Vec::new()).collect();
     for ((leaving, record), problems) in leaving.iter().zip(&mut problems) {
         problems.extend(leaving.give_back(true, Some(record)).err());
-        let released = switch::release_ports(&leaving.switch.name, &[&leaving.device]);
-        problems.extend(released.err());
+        problems.extend(leaving.release_port().err());
     }
     let next = AtomicUsize::new(0);
     let (given_back, deleted) = thread::scope(|scope| {

@@ -40,6 +40,9 @@ pub(crate) struct Entry {
     pub(crate) switch: String,
     /// Does the plugin remove the switch after its last port?
     pub(crate) own_switch: bool,
+    /// The inode of the network namespace that ADD ran in. `None`: an earlier version wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) home: Option<u64>,
     /// `CNI_ARGS` of ADD.
     pub(crate) args: String,
     /// The configuration of ADD, for the IPAM plugin.

@@ -188,9 +188,17 @@ fn with_advice(error: SwitchError, conf: &Conf) -> Error {
     error
 }
 
-/// Takes devices that are about to be removed off the switch; a switch that is gone has none.
-pub(crate) fn release_ports(switch: &str, devices: &[&str]) -> Result<()> {
-    unless_foreign(Switch::release_ports(switch, devices))
+/// Takes a device that is about to be removed off the switch, if it can be a port in the network namespace of the switch. A switch that is
+/// gone has none.
+pub(crate) fn release_port(
+    switch: &str,
+    device: &str,
+    can_be_in: impl Fn(u64) -> bool,
+) -> Result<()> {
+    match Switch::release_ports(switch, &[device]) {
+        Err(SwitchError::OtherNamespace { home, .. }) if !can_be_in(home) => Ok(()),
+        released => unless_foreign(released),
+    }
 }
 
 /// Removes a switch of the plugin's that has no ports any more.
@@ -198,7 +206,11 @@ pub(crate) fn remove_unused(switch: &SwitchName) -> Result<()> {
     if !switch.is_own {
         return Ok(());
     }
-    unless_foreign(Switch::remove_unused(&switch.name).map(drop))
+    match Switch::remove_unused(&switch.name) {
+        // Whoever made it there removes it there.
+        Err(SwitchError::OtherNamespace { .. }) => Ok(()),
+        removed => unless_foreign(removed.map(drop)),
+    }
 }
 
 /// A switch of another version stays as it is, and nothing has to be done there: the program of a port goes with its device,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hopyard_switch::Switch;
+use hopyard_switch::{NewSwitch, Switch};
 use serde_json::{Value, json};
 
 use crate::host::{Host, Running, conf_with, on_host, spawn, with};
@@ -100,6 +100,54 @@ fn a_container_is_deleted_from_a_switch_of_another_version() {
         // The way out.
         host.in_hub(|| Switch::remove("cni-dev-up0").unwrap())
             .unwrap();
+        host.is_clean();
+    });
+}
+
+/// Another runtime has a namespace of its own with an `up0` in it, and shares the BPF file system.
+#[test]
+fn a_switch_of_another_namespace_keeps_no_container_from_going() {
+    on_host(|host| {
+        let name = "cni-dev-up0";
+        let new = NewSwitch {
+            name,
+            ..NewSwitch::default()
+        };
+        let make_elsewhere = || {
+            let make = || Switch::create(&new).map(drop).unwrap();
+            host.in_other(&host.wire, make).unwrap();
+        };
+        let remove = || host.in_hub(|| Switch::remove(name).unwrap()).unwrap();
+        let (conf, container) = (base(), host.container("c1"));
+        // ADD is refused, and made nothing.
+        make_elsewhere();
+        let said = host.call("ADD", &conf, &container);
+        said.fails(7, &["another network namespace"]);
+        host.call("DEL", &conf, &container).works();
+        assert_eq!(host.switches(), [name], "it is not the plugin's");
+        remove();
+        host.is_clean();
+        // The switch of the container is gone, and that of the other namespace came to its name.
+        host.call("ADD", &conf, &container).works();
+        remove();
+        make_elsewhere();
+        host.call("DEL", &conf, &container).works();
+        assert!(container.inside.link("eth0").is_err());
+        assert_eq!(host.switches(), [name]);
+        remove();
+        host.is_clean();
+        // DEL in the wrong namespace: the container is still there.
+        host.call("ADD", &conf, &container).works();
+        let env = [
+            ("CNI_CONTAINERID", "c1"),
+            ("CNI_NETNS", ""),
+            ("CNI_IFNAME", "eth0"),
+        ];
+        let mut wrong = host.command("DEL", &env);
+        host.wire.ns().adopt(&mut wrong).unwrap();
+        let said = Running::start(wrong, &conf).said();
+        said.fails(100, &["another network namespace"]);
+        host.call("DEL", &conf, &container).works();
         host.is_clean();
     });
 }

@@ -126,8 +126,17 @@ impl Host {
 
     /// Works on switches in the host's namespace.
     pub(crate) fn in_hub<T: Send>(&self, f: impl FnOnce() -> T + Send) -> hopyard_net::Result<T> {
+        self.in_other(&self.hub, f)
+    }
+
+    /// The same in another namespace.
+    pub(crate) fn in_other<T: Send>(
+        &self,
+        other: &Handle,
+        f: impl FnOnce() -> T + Send,
+    ) -> hopyard_net::Result<T> {
         let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
-        self.hub.ns().run(f)
+        other.ns().run(f)
     }
 
     pub(crate) fn container(&self, id: &str) -> Container {
