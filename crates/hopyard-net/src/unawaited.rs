@@ -41,22 +41,18 @@ impl Handle {
     /// is collected by `init`.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is none of that name; [`Error::Kernel`] when it cannot be deleted, or without room for
-    /// another process.
+    /// [`Error::Missing`] if there is none of that name; [`Error::Kernel`] when it cannot be deleted.
     pub fn delete_link_unawaited(&self, name: &str) -> Result<()> {
         let what = format!("delete device `{name}`");
-        let failed = |errno: Errno| Error::from_errno(&what, errno);
         let index = self.index_for(&what, name)?;
-        let socket = self.ns().run(listen)?.map_err(failed)?;
-        let (alive, held) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
-        send_from_a_process(&socket, &held, &request(index)).map_err(failed)?;
-        drop(held);
-        match outcome(&socket, &alive, index).map_err(failed)? {
-            Outcome::Gone => Ok(()),
-            Outcome::Refused(Errno::ENODEV) => Err(missing_device(&what, name)),
-            Outcome::Refused(errno) => Err(failed(errno)),
-            // Its process was killed before it asked, or the socket had no room for what the kernel said.
-            Outcome::Lost => match self.delete_link(name) {
+        let socket = self.ns().run(listen)?;
+        match socket.and_then(|socket| ask_from_a_process(&socket, index)) {
+            Ok(Outcome::Gone) => Ok(()),
+            Ok(Outcome::Refused(Errno::ENODEV)) => Err(missing_device(&what, name)),
+            Ok(Outcome::Refused(errno)) => Err(Error::from_errno(&what, errno)),
+            // There was no room for another process, it was killed before it asked, or the socket had no room for what the kernel
+            // said: to wait is better than to leave the device.
+            Ok(Outcome::Lost) | Err(_) => match self.delete_link(name) {
                 Err(Error::Missing { .. }) => Ok(()),
                 deleted => deleted,
             },
@@ -81,6 +77,13 @@ fn request(index: u32) -> [u8; REQUEST] {
     message[6..8].copy_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
     message[HEADER + 4..HEADER + 8].copy_from_slice(&index.to_ne_bytes());
     message
+}
+
+fn ask_from_a_process(socket: &OwnedFd, index: u32) -> nix::Result<Outcome> {
+    let (alive, held) = pipe2(OFlag::O_CLOEXEC)?;
+    send_from_a_process(socket, &held, &request(index))?;
+    drop(held);
+    outcome(socket, &alive, index)
 }
 
 /// Has a grandchild send the request: nobody has to collect it here. It holds `held` until the kernel is done.

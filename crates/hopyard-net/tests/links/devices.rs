@@ -260,3 +260,45 @@ fn an_end_whose_namespace_is_gone_is_missing() {
     let error = a.lower_of(&link).unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error:?}");
 }
+
+/// Has the kernel make no process for this thread any more. Threads are made by another call.
+fn refuse_forks() {
+    let number = u32::try_from(libc::SYS_clone).unwrap();
+    let refuse = libc::SECCOMP_RET_ERRNO | u32::try_from(libc::EAGAIN).unwrap();
+    let instruction = |code: u32, jf, k| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt: 0,
+        jf,
+        k,
+    };
+    // The number of the call comes first in `struct seccomp_data`.
+    let mut filter = [
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, number),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, refuse),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: 4,
+        filter: filter.as_mut_ptr(),
+    };
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: prctl(2) reads a program whose instructions live until it returns.
+    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn a_device_goes_also_where_there_is_no_room_for_a_process() {
+    let handle = namespace();
+    handle.add_link(&veth("p0", "p1", None)).unwrap();
+    let deleted = thread::scope(|scope| {
+        let delete = || {
+            refuse_forks();
+            handle.delete_link_unawaited("p0")
+        };
+        scope.spawn(delete).join().unwrap()
+    });
+    deleted.unwrap();
+    assert_eq!(handle.links().unwrap().len(), 1, "only loopback is left");
+}
