@@ -91,6 +91,47 @@ fn the_device_in_a_definition_is_the_only_binding() {
 }
 
 #[test]
+fn a_port_that_stands_is_made_anew_for_its_own_guest_alone() {
+    apart(|| {
+        let site = Site::new();
+        let own = mac(&site, 0).to_string();
+        let other = "02:00:00:00:00:77";
+        let at = |n: usize| definition(&site, n, &format!("pdev='up0' ip='192.0.2.{}'", n + 1));
+        let port = || site.shown()[0]["ports"][0].clone();
+        call(&site, "db", "start", &at(1)).exits(0);
+        assert_eq!(site.shown()[0]["answers"], true);
+        // Left by somebody, with other settings: those of the definition count.
+        let add = format!("port add cni-dev-up0 p0 --mac {own} --isolated");
+        site.switch(&add.split(' ').collect::<Vec<_>>()).exits(0);
+        call(&site, "db", "stopped", &at(1)).exits(0);
+        call(&site, "web", "start", &at(0)).exits(0);
+        assert_eq!(port()["isolated"], false);
+        assert_eq!(port()["ips"], serde_json::json!(["192.0.2.1"]));
+        // The guest runs: its port stays as it is.
+        let isolated = definition(&site, 0, "pdev='up0' isolated='yes'");
+        call(&site, "web", "reconnect", &isolated).exits(0);
+        assert_eq!(port()["isolated"], false);
+        // Another guest's. What was made before it is undone, and it stays.
+        let ports = format!(
+            "<h:port pdev='up0' mac='{}'/><h:port pdev='up0' mac='{other}'/>",
+            mac(&site, 1)
+        );
+        let text = definition_of(&site, &[0, 1], &ports).replace(&own, other);
+        let words = format!(
+            "`p0` is a port of switch `cni-dev-up0` already, for {own} and not for {other}"
+        );
+        call(&site, "thief", "start", &text)
+            .exits(1)
+            .says(&[&words, "`hopyard switch port del cni-dev-up0 p0`"]);
+        call(&site, "thief", "stopped", &text).exits(0);
+        assert_eq!(site.shown()[0]["ports"].as_array().unwrap().len(), 1);
+        assert_eq!(port()["macs"][0], own);
+        call(&site, "web", "stopped", &at(0)).exits(0);
+        nothing_stands();
+    });
+}
+
+#[test]
 fn a_wrong_definition_keeps_the_guest_from_starting() {
     apart(|| {
         let site = Site::new();
