@@ -13,7 +13,7 @@ use crate::call::{Call, Command};
 use crate::error::{Error, Result};
 use crate::ipam::{Ipam, Kind};
 use crate::names::{self, SwitchName};
-use crate::record::{Attachment, Record};
+use crate::record::{Attachment, Entry, Record};
 use crate::switch;
 use crate::values::parse;
 
@@ -61,15 +61,26 @@ impl Made {
 
 /// Takes the container of a call off the switch. What is gone already is fine.
 pub(crate) fn del(call: &Call) -> Result<()> {
+    let here = Handle::here()?;
     let attachment = call.attachment();
-    let record = Record::of(&attachment)?;
-    let leaving = match Leaving::of_record(call, &attachment, record.as_ref()) {
+    loop {
+        if let Some(record) = Record::of(&attachment)? {
+            let leaving = Leaving::of_record(call, &attachment, Some(&record))?;
+            return finish(detach(&here, &leaving, Some(&record)), Some(record));
+        }
         // ADD refuses such a configuration before it makes anything.
-        Err(_) if record.is_none() => return Ok(()),
-        leaving => leaving?,
-    };
-    let problems = detach(&Handle::here()?, &leaving, record.as_ref());
-    finish(problems, record)
+        let Ok(leaving) = Leaving::of_record(call, &attachment, None) else {
+            return Ok(());
+        };
+        // An ADD that begins meanwhile waits for this record. Where none can be written, ADD makes nothing.
+        let own = match Record::create(&attachment, &leaving.entry(&here)?) {
+            Ok(None) => continue,
+            own => own.ok().flatten(),
+        };
+        let mut problems = detach(&here, &leaving, own.as_ref());
+        problems.extend(own.and_then(|own| own.remove().err()));
+        return Error::all(problems).map_or(Ok(()), Err);
+    }
 }
 
 /// Removes the record where nothing is left that it names.
@@ -152,6 +163,19 @@ impl Leaving {
         }
     }
 
+    /// What a record says of it.
+    fn entry(&self, here: &Handle) -> Result<Entry> {
+        Ok(Entry {
+            device: self.device.clone(),
+            switch: self.switch.name.clone(),
+            own_switch: self.switch.is_own,
+            home: Some(here.ns().inode()?),
+            args: self.args.clone(),
+            conf: self.conf.clone(),
+            reserved: Vec::new(),
+        })
+    }
+
     /// Takes the device, which is about to be removed, off the switch. A switch of a namespace in which ADD made nothing has no such port.
     fn release_port(&self) -> Result<()> {
         let can_be_in = |netns| self.made.can_be_in(netns);
@@ -167,7 +191,7 @@ impl Leaving {
         };
         let ipam = self.ipam(kind);
         // Where the plugin is missing or its configuration is refused, ADD makes no record, and nothing else.
-        if record.is_none() && ipam.ready().is_err() {
+        if matches!(self.made, Made::Nowhere) && ipam.ready().is_err() {
             return Ok(());
         }
         ipam.del(record)

@@ -1,10 +1,14 @@
 //! Many calls at once.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::host::{Container, RESERVED, conf_with, files, on_host, with};
+use crate::host::{Container, PATIENCE, RESERVED, conf_with, files, on_host, with};
 
 const RECORDS_OF_FRONT: &str = "/var/lib/cni/hopyard/front";
 
@@ -45,6 +49,38 @@ fn a_hundred_adds_and_dels_side_by_side() {
                 });
             }
         });
+        host.is_clean();
+    });
+}
+
+/// A runtime that was started again deletes a container while the ADD of the one before is under way.
+#[test]
+fn an_add_waits_for_a_del_that_found_no_record() {
+    on_host(|host| {
+        let script = "#!/bin/sh\n\
+            [ $CNI_COMMAND != DEL ] || { : >/run/asked; until [ -e /run/go ]; do sleep 0.02; done; }\n\
+            exec /run/plugins/fake-ipam\n";
+        let plugin = "/run/plugins/waiting-ipam";
+        fs::write(plugin, script).unwrap();
+        fs::set_permissions(plugin, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut conf = conf_with("1.0.0", "front", "10.1.0.5/16");
+        conf["ipam"]["type"] = "waiting-ipam".into();
+        let container = host.container("c1");
+        let del = host.start("DEL", &conf, &container, "");
+        let end = Instant::now() + PATIENCE;
+        while !Path::new("/run/asked").exists() {
+            assert!(Instant::now() < end, "the IPAM plugin is not asked");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let add = host.start("ADD", &conf, &container, "");
+        // It would be done by then.
+        thread::sleep(Duration::from_millis(300));
+        fs::write("/run/go", "").unwrap();
+        del.said().works();
+        add.said().works();
+        assert!(files(RESERVED).contains("c1:eth0"));
+        assert!(container.reaches(&host.wire, "10.1.0.1"));
+        host.call("DEL", &conf, &container).works();
         host.is_clean();
     });
 }
