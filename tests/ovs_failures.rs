@@ -115,6 +115,7 @@ fn without_the_programs_the_paths_say_which_package_has_them() {
             .says(&[name, "`openvswitch-switch`"]);
     }
     let doctor = without(&["doctor"]).exits(0).stdout.clone();
+    assert!(!doctor.contains("choose another path"), "{doctor}");
     let mut lines = doctor.lines().map(str::trim_start);
     let found = lines.find_map(|line| line.strip_prefix("ovs-veth "));
     let found = found.unwrap_or_else(|| panic!("no line of ovs-veth: {doctor}"));

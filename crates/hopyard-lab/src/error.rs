@@ -377,12 +377,14 @@ impl Error {
         ) || matches!(self, Self::Net(hopyard_net::Error::Unsupported { .. }))
     }
 
-    /// What is missing and what provides it, for somebody who knows already which path it is about.
+    /// What is missing and what provides it, for somebody who knows already which path it is about, and has others.
     #[must_use]
     pub fn lacks(&self) -> String {
-        match self {
+        let text = match self {
             Self::Unsupported { source, .. } => crate::chain(source),
             other => crate::chain(other),
-        }
+        };
+        let without = text.strip_suffix(", or choose another path");
+        without.unwrap_or(&text).to_owned()
     }
 }
