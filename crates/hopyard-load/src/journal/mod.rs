@@ -83,12 +83,14 @@ impl Journal {
 
     /// Enters a datagram. What came counts by its arrival; how long it took by when it was to be sent, so that one
     /// that is late does not fall out of the window.
+    ///
+    /// Returns whether it is the first copy of a datagram of these flows.
     #[inline]
-    pub(crate) fn enter(&mut self, header: &Header, bytes: usize, came: Came) {
+    pub(crate) fn enter(&mut self, header: &Header, bytes: usize, came: Came) -> bool {
         let window = self.open_ns..self.close_ns;
         let header = &header.later_by(self.senders_behind_ns);
         let Some(flow) = self.flows.get_mut(header.flow as usize) else {
-            return;
+            return false;
         };
         let counts = window.contains(&came.arrived_ns);
         let seen = flow.enter(header, bytes, came.arrived_ns, counts);
@@ -97,7 +99,7 @@ impl Journal {
         }
         let run = self.runs.enter(header.flow);
         if !counts {
-            return;
+            return seen.first;
         }
         self.series.enter(came.arrived_ns, seen);
         if let Some(ipdv_ns) = seen.ipdv_ns {
@@ -109,6 +111,7 @@ impl Journal {
         if let Some(run) = run {
             self.spread.run_lengths.saturating_record(run);
         }
+        seen.first
     }
 
     /// The first copy of a datagram that was due in the window.
