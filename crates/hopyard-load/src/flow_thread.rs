@@ -119,14 +119,20 @@ impl Lane {
         matches!(self.origin, Origin::Gatherer { .. })
     }
 
-    /// The standing connection, also for the controlling thread.
-    fn connection(&self, settings: &Settings, kind: LoadKind) -> Result<Connection, String> {
-        let (socket, greeted) = match &self.origin {
-            Origin::Connector { .. } => return Ok(Connection::default()),
-            Origin::Server { .. } if kind.connects_anew() => return Ok(Connection::default()),
-            Origin::Server { listener } => settings.accept_flow(listener)?,
-            Origin::Gatherer { socket, flows } => settings.gather_flows(socket, *flows)?,
-            Origin::Client { connected, .. } => (copy(connected)?, Greeted::default()),
+    /// The standing connection, also for the controlling thread; of a server, what it accepted, if anything.
+    fn connection(
+        &self,
+        settings: &Settings,
+        accepted: Option<(OwnedFd, Greeted)>,
+    ) -> Result<Connection, String> {
+        let has = match &self.origin {
+            Origin::Connector { .. } => None,
+            Origin::Server { .. } => accepted,
+            Origin::Gatherer { socket, flows } => Some(settings.gather_flows(socket, *flows)?),
+            Origin::Client { connected, .. } => Some((copy(connected)?, Greeted::default())),
+        };
+        let Some((socket, greeted)) = has else {
+            return Ok(Connection::default());
         };
         let shared = Arc::new(Socket(copy(&socket)?));
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared);
@@ -223,10 +229,20 @@ impl FlowThread {
         if let Some(cpu) = self.cpu {
             cpu::pin_current_thread(&[cpu]).map_err(|e| format!("cannot run on CPU {cpu}: {e}"))?;
         }
+        let mut accepted = self.accept()?.into_iter();
         self.lanes
             .iter()
-            .map(|lane| lane.connection(&self.settings, self.spec.kind))
+            .map(|lane| lane.connection(&self.settings, accepted.next()))
             .collect()
+    }
+
+    /// The standing flows that come to its servers.
+    fn accept(&self) -> Result<Vec<(OwnedFd, Greeted)>, String> {
+        if self.spec.kind.connects_anew() || !self.lanes.iter().all(Lane::is_server) {
+            return Ok(Vec::new());
+        }
+        let listeners: Vec<_> = self.lanes.iter().filter_map(Lane::served).collect();
+        self.settings.accept_flows(&listeners)
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::clock;
 use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, SockaddrStorage, recv, recvfrom};
 use socket2::Socket;
 
@@ -66,15 +67,41 @@ pub(crate) fn greet(socket: &Socket, patience: Duration) -> io::Result<Option<u3
 pub(crate) struct Greeted(HashMap<SocketAddr, Vec<u8>>);
 
 impl Greeted {
-    /// Takes the first greeting, connects the socket to its client and answers.
+    /// Takes the first greeting at each of these sockets, in whatever order they come, connects the socket to its client and
+    /// answers. Clients connect their flows one after the other, and may greet once more or send first datagrams anywhere
+    /// meanwhile: these are answered, too.
     ///
     /// # Errors
-    /// The socket was shut down, or failed, before a client came.
-    pub(crate) fn by_one(socket: &Socket) -> io::Result<Self> {
-        let from = hear(socket)?;
-        socket.connect(&from.into())?;
+    /// A socket was shut down, or failed, before a client came.
+    pub(crate) fn by_each(sockets: &[&Socket]) -> io::Result<Vec<Self>> {
+        // A first exchange is timed: a call that waits for any socket would be a part of it.
+        if let [socket] = sockets {
+            return Ok(vec![Self::answering(socket, hear(socket)?)?]);
+        }
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        for (index, socket) in (0..).zip(sockets) {
+            epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, index))?;
+        }
+        let mut greeted: Vec<Self> = sockets.iter().map(|_| Self::default()).collect();
+        let mut left = sockets.len();
+        while left > 0 {
+            let index = wait_for_one(&epoll)?;
+            let (socket, one) = (sockets[index], &mut greeted[index]);
+            if !one.is_empty() {
+                one.answer_again(socket)?;
+            } else if let Some(from) = take(socket)? {
+                *one = Self::answering(socket, from)?;
+                left -= 1;
+            }
+        }
+        Ok(greeted)
+    }
+
+    /// Connects a socket to its client and answers.
+    fn answering(socket: &Socket, client: SocketAddr) -> io::Result<Self> {
+        socket.connect(&client.into())?;
         socket.send(ANSWER)?;
-        Ok(Self([(from, ANSWER.to_vec())].into()))
+        Ok(Self([(client, ANSWER.to_vec())].into()))
     }
 
     /// Answers greetings until so many clients have come, each with its number in the order of their coming.
@@ -114,6 +141,18 @@ impl Greeted {
             }
         }
         Ok(is_any)
+    }
+}
+
+/// Waits until there is something to take; which socket has it.
+fn wait_for_one(epoll: &Epoll) -> io::Result<usize> {
+    let mut events = [EpollEvent::empty()];
+    loop {
+        match epoll.wait(&mut events, EpollTimeout::NONE) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => return Ok(usize::try_from(events[0].data()).unwrap_or(usize::MAX)),
+            Err(errno) => return Err(errno.into()),
+        }
     }
 }
 
@@ -185,6 +224,10 @@ mod tests {
         (server.into(), clients)
     }
 
+    fn by_one(server: &Socket) -> Greeted {
+        Greeted::by_each(&[server]).unwrap().remove(0)
+    }
+
     /// The next datagram.
     fn heard(client: &UdpSocket) -> Vec<u8> {
         let mut buffer = [0; 32];
@@ -196,7 +239,7 @@ mod tests {
     fn a_client_that_greets_again_is_answered_again() {
         let (server, [client]) = sockets();
         client.send(GREETING).unwrap();
-        let greeted = Greeted::by_one(&server).unwrap();
+        let greeted = by_one(&server);
         assert_eq!(heard(&client), ANSWER);
         assert!(!greeted.answer_again(&server).unwrap());
         for _ in 0..2 {
@@ -231,10 +274,31 @@ mod tests {
     }
 
     #[test]
+    fn sockets_of_one_thread_are_greeted_in_any_order() {
+        let ((one, [to_one, fresh]), (other, [to_other])) = (sockets(), sockets());
+        let greeted = std::thread::scope(|scope| {
+            let greeted = scope.spawn(|| Greeted::by_each(&[&one, &other]).unwrap());
+            to_other.send(FIRST).unwrap();
+            assert_eq!(heard(&to_other), ANSWER);
+            // As where the answer to the first greeting was lost.
+            for _ in 0..2 {
+                to_other.send(GREETING).unwrap();
+                assert_eq!(heard(&to_other), ANSWER);
+            }
+            for (client, message) in [(&fresh, FIRST), (&to_one, GREETING)] {
+                client.send(message).unwrap();
+                assert_eq!(heard(client), ANSWER);
+            }
+            greeted.join().unwrap()
+        });
+        assert!(greeted.iter().all(|one| !one.is_empty()));
+    }
+
+    #[test]
     fn nobody_greets_a_socket_that_was_shut_down() {
         let (server, [client]) = sockets();
         client.send(GREETING).unwrap();
-        let greeted = Greeted::by_one(&server).unwrap();
+        let greeted = by_one(&server);
         server.shutdown(std::net::Shutdown::Both).unwrap();
         assert!(!greeted.answer_again(&server).unwrap());
     }

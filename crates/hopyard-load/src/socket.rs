@@ -188,29 +188,44 @@ impl Settings {
         Ok((socket.into(), number))
     }
 
-    /// The server's end of a standing flow: accepts, or waits for the greeting and answers it.
+    /// The server's ends of the standing flows of a thread: accepts each, or waits for the greetings and answers them.
     ///
     /// # Errors
-    /// The socket was shut down, or failed, before a client came.
-    pub(crate) fn accept_flow(&self, listener: &Socket) -> Result<(OwnedFd, Greeted), String> {
+    /// A socket was shut down, or failed, before a client came.
+    pub(crate) fn accept_flows(
+        &self,
+        listeners: &[&Socket],
+    ) -> Result<Vec<(OwnedFd, Greeted)>, String> {
         if self.tcp {
-            let (socket, _) = listener
-                .accept()
-                .map_err(|e| format!("cannot accept: {e}"))?;
-            if self.no_delay {
-                socket
-                    .set_tcp_nodelay(true)
-                    .map_err(|e| format!("cannot set TCP_NODELAY: {e}"))?;
-            }
-            self.require(&socket)?;
-            return Ok((socket.into(), Greeted::default()));
+            let accepted = listeners.iter().map(|listener| self.accept(listener));
+            return accepted.collect();
         }
         let greeted =
-            Greeted::by_one(listener).map_err(|e| format!("cannot take a datagram flow: {e}"))?;
-        let socket = listener
-            .try_clone()
-            .map_err(|e| format!("cannot copy a socket: {e}"))?;
-        Ok((socket.into(), greeted))
+            Greeted::by_each(listeners).map_err(|e| format!("cannot take a datagram flow: {e}"))?;
+        let copy = |socket: &Socket| {
+            socket
+                .try_clone()
+                .map_err(|e| format!("cannot copy a socket: {e}"))
+        };
+        listeners
+            .iter()
+            .zip(greeted)
+            .map(|(listener, greeted)| Ok((copy(listener)?.into(), greeted)))
+            .collect()
+    }
+
+    /// The next connection.
+    fn accept(&self, listener: &Socket) -> Result<(OwnedFd, Greeted), String> {
+        let (socket, _) = listener
+            .accept()
+            .map_err(|e| format!("cannot accept: {e}"))?;
+        if self.no_delay {
+            socket
+                .set_tcp_nodelay(true)
+                .map_err(|e| format!("cannot set TCP_NODELAY: {e}"))?;
+        }
+        self.require(&socket)?;
+        Ok((socket.into(), Greeted::default()))
     }
 
     /// The server's end of so many flows of numbered datagrams: answers the greeting of each with its number.

@@ -62,3 +62,36 @@ pub(super) fn of_flows(
         .map_err(|_| "a thread panicked; its message is on stderr".to_owned())??;
     Ok(times)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use hopyard_model::{Api, Axes, LoadKind, Peer};
+
+    use super::*;
+    use crate::session::Session;
+    use crate::spec::LoadSpec;
+
+    /// The server's thread takes datagrams at the sockets of all its flows.
+    #[test]
+    fn every_flow_of_a_shared_thread_has_its_first_exchanges() {
+        let kind = LoadKind::UdpRr;
+        let axes = Axes::default().for_cell(kind, Peer::Local, &[]);
+        let spec = LoadSpec {
+            flows: 2,
+            api: Api::Epoll,
+            ..LoadSpec::new(kind, &axes)
+        };
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST).into();
+        let cpus = &cpu::current_affinity().unwrap()[..1];
+        let (server, ports) = Session::serve(&spec, &here, cpus).unwrap();
+        assert_eq!(server.threads.len(), 1);
+        let patience = Duration::from_secs(5);
+        let client = Session::connect(&spec, &here, &ports, cpus, patience).unwrap();
+        let times = client.first_packets.as_ref().unwrap();
+        // As far as the machine is fast enough; of the first flow alone it would be half of them.
+        let count = times.histogram().len() as usize;
+        assert!(count > EACH, "{count}");
+    }
+}
