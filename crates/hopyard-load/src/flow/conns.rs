@@ -20,7 +20,7 @@ use crate::socket::Settings;
 use crate::sockets::Target;
 use crate::summary::Timings;
 use hopyard_model::MOST_OPEN;
-pub(crate) use server::{limit_waits, server};
+pub(crate) use server::Server;
 
 /// Events taken by a call.
 const EVENTS: usize = 64;

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 
 use nix::sys::socket::{MsgFlags, recv, send};
 
-pub(crate) use conns::{Client as ConnsClient, Opened, limit_waits, server as conns_server};
+pub(crate) use conns::{Client as ConnsClient, Opened, Server as ConnsServer};
 pub(crate) use crr::{client as crr_client, server as crr_server};
 pub(crate) use exchange::{Responder, Times};
 pub(crate) use gather::{BATCH, gather};

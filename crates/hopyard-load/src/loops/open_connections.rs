@@ -1,7 +1,7 @@
 //! Connections that are opened when they are due.
 
 use super::{Loops, Origin, Run, Said, Work};
-use crate::flow::{self, ConnsClient, Responder, Schedule};
+use crate::flow::{ConnsClient, ConnsServer, Responder, Schedule};
 use crate::spec::LoadSpec;
 
 /// Connect, request, response, close, at given instants.
@@ -45,10 +45,9 @@ impl Loops for OpenConnections {
                 }))
             }
             Origin::Server { listener } => {
-                let mut responder = Responder::of(spec);
-                flow::limit_waits(listener)?;
+                let server = ConnsServer::new(listener, Responder::of(spec))?;
                 Ok(Box::new(move || {
-                    flow::conns_server(listener, &mut responder, context).map(|()| Said::Nothing)
+                    server.run(context).map(|()| Said::Nothing)
                 }))
             }
             Origin::Client { .. } | Origin::Gatherer { .. } => {

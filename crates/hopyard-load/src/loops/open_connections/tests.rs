@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hopyard_model::{Axes, LoadKind, Peer};
 use hopyard_net::clock;
@@ -182,27 +182,24 @@ fn a_rate_is_needed_and_is_not_too_low() {
 }
 
 /// Ends the server's loop, also when a test fails.
-struct Ends<'a>(&'a AtomicBool);
+struct Ends<'a>(&'a AtomicBool, &'a socket2::Socket);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
+        let _ = self.1.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Of three connections the first sends half of its request, and the rest when the others were answered.
-#[test]
-fn a_late_request_holds_up_no_other_connection() {
+/// A server of requests of 8 bytes; responses are so many bytes.
+fn served(response_size: u32, test: impl FnOnce(SocketAddr)) {
     let listener = TcpListener::bind((HERE, 0)).unwrap();
-    let server = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap();
     let listener = socket2::Socket::from(listener);
-    flow::limit_waits(&listener).unwrap();
-    let mut axes = Axes::default().for_cell(LoadKind::TcpConns, Peer::Local, &[]);
-    axes.connections_per_s = Some(1);
     let spec = LoadSpec {
         request_size: 8,
-        response_size: 4,
-        ..LoadSpec::new(LoadKind::TcpConns, &axes)
+        response_size,
+        ..spec(1, 1)
     };
     let (tally, stop) = (Tally::default(), AtomicBool::new(false));
     let context = Context {
@@ -211,31 +208,67 @@ fn a_late_request_holds_up_no_other_connection() {
         close_ns: u64::MAX,
     };
     std::thread::scope(|scope| {
-        let mut responder = Responder::of(&spec);
-        let listens = &listener;
-        let answers = scope.spawn(move || flow::conns_server(listens, &mut responder, context));
-        let ends = Ends(&stop);
-        let open = || {
-            let stream = std::net::TcpStream::connect(server).unwrap();
-            stream
-                .set_read_timeout(Some(Duration::from_secs(5)))
-                .unwrap();
-            stream
-        };
-        let mut late = open();
-        late.write_all(&[1; 4]).unwrap();
-        for _ in 0..2 {
-            let mut other = open();
-            other.write_all(&[2; 8]).unwrap();
-            let mut response = Vec::new();
-            other.read_to_end(&mut response).unwrap();
-            assert_eq!(response.len(), 4);
-        }
-        late.write_all(&[1; 4]).unwrap();
-        let mut response = Vec::new();
-        late.read_to_end(&mut response).unwrap();
-        assert_eq!(response.len(), 4);
+        let server = ConnsServer::new(&listener, Responder::of(&spec)).unwrap();
+        let answers = scope.spawn(move || server.run(context));
+        let ends = Ends(&stop, &listener);
+        test(address);
         drop(ends);
         answers.join().unwrap().unwrap();
+    });
+}
+
+fn open(server: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(server).unwrap();
+    let patience = Some(Duration::from_secs(5));
+    stream.set_read_timeout(patience).unwrap();
+    stream
+}
+
+/// Sends the rest of a request, and takes a response of so many bytes and the end of the connection.
+fn answered(mut stream: TcpStream, rest: &[u8], wanted: usize) {
+    stream.write_all(rest).unwrap();
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    assert_eq!(response.len(), wanted);
+}
+
+/// Of three connections the first sends half of its request, and the rest when the others were answered.
+#[test]
+fn a_late_request_holds_up_no_other_connection() {
+    served(4, |server| {
+        let mut late = open(server);
+        late.write_all(&[1; 4]).unwrap();
+        for _ in 0..2 {
+            answered(open(server), &[2; 8], 4);
+        }
+        answered(late, &[1; 4], 4);
+    });
+}
+
+/// A server that waited for the connections before it, if only for a tick, would be late every time.
+#[test]
+fn a_connection_is_answered_at_once_though_requests_of_others_are_late() {
+    served(4, |server| {
+        let mut late = Vec::new();
+        let took = [(); 20].map(|()| {
+            late.push(open(server));
+            let began = Instant::now();
+            answered(open(server), &[2; 8], 4);
+            began.elapsed()
+        });
+        let least = took.iter().min().unwrap();
+        assert!(*least < Duration::from_millis(2), "{took:?}");
+    });
+}
+
+/// The response is larger than what the kernel takes of it at once.
+#[test]
+fn a_client_that_is_slow_to_read_holds_up_no_other_connection() {
+    const LARGE: u32 = 16 << 20;
+    served(LARGE, |server| {
+        let mut slow = open(server);
+        slow.write_all(&[1; 8]).unwrap();
+        answered(open(server), &[2; 8], LARGE as usize);
+        answered(slow, &[], LARGE as usize);
     });
 }
