@@ -55,6 +55,10 @@ pub(crate) trait Io {
     fn take_notices(&self) -> io::Result<()> {
         Ok(())
     }
+    /// Of a send that would have to wait: does it wait for such notices, though there may be room?
+    fn awaits_notices(&self) -> bool {
+        false
+    }
     /// The same as [`Self::recv`], with the number of messages that it was.
     #[inline]
     fn take(&self, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
@@ -80,6 +84,10 @@ impl<I: Io> Io for &I {
 
     fn take_notices(&self) -> io::Result<()> {
         (**self).take_notices()
+    }
+
+    fn awaits_notices(&self) -> bool {
+        (**self).awaits_notices()
     }
 
     #[inline]

@@ -238,7 +238,7 @@ fn turn(calls: u32, mut step: impl FnMut() -> Result<Step, String>) -> Result<St
 }
 
 /// A turn for each flow, round after round; after a round in which none went, waits until one can.
-fn take_turns<I: AsFd, F>(
+fn take_turns<I: Io + AsFd, F>(
     flows: &[(I, Context<'_>)],
     wanted: PollFlags,
     states: &mut [F],
@@ -259,6 +259,15 @@ fn take_turns<I: AsFd, F>(
             }
         }
         if !went {
+            for (one, (io, _)) in watched.iter_mut().zip(flows) {
+                // Of notices, `poll` always tells.
+                let is_for_room = !io.awaits_notices();
+                one.set_events(if is_for_room {
+                    wanted
+                } else {
+                    PollFlags::empty()
+                });
+            }
             wait(&mut watched)?;
         }
     }

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, send};
+use socket2::SockRef;
 
 use super::{Io, Socket};
 use crate::tally::Tally;
@@ -28,6 +29,8 @@ const COPIED: u8 = 1;
 pub(crate) struct ZeroCopySocket<'a> {
     socket: &'a Socket,
     tally: &'a Tally,
+    /// One that does not block leaves it to its loop to wait for answers, which has other flows.
+    blocks: bool,
     state: RefCell<State>,
 }
 
@@ -35,6 +38,8 @@ struct State {
     counted: ZeroCopied,
     /// Since answers were taken.
     sent: u32,
+    /// The last send found no memory for its answer.
+    awaits_answers: bool,
     /// Room for the control message of an answer.
     control: Vec<u8>,
 }
@@ -46,12 +51,17 @@ impl<'a> ZeroCopySocket<'a> {
     /// A sentence: the kernel has none of this for such a socket.
     pub(crate) fn new(socket: &'a Socket, tally: &'a Tally) -> Result<Self, String> {
         hopyard_net::allow_zerocopy(socket).map_err(|e| hopyard_model::plain::chain(&e))?;
+        let is_nonblocking = SockRef::from(socket)
+            .nonblocking()
+            .map_err(|e| format!("cannot read whether a socket blocks: {e}"))?;
         Ok(Self {
             socket,
             tally,
+            blocks: !is_nonblocking,
             state: RefCell::new(State {
                 counted: tally.read().zero_copy,
                 sent: 0,
+                awaits_answers: false,
                 control: cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6),
             }),
         })
@@ -108,21 +118,29 @@ impl<'a> ZeroCopySocket<'a> {
 
     #[inline]
     fn send_with(&self, message: &[u8], flags: MsgFlags) -> io::Result<usize> {
+        let may_wait = self.blocks && !flags.contains(MsgFlags::MSG_DONTWAIT);
         let flags = flags | MsgFlags::MSG_NOSIGNAL | MsgFlags::from_bits_retain(libc::MSG_ZEROCOPY);
         loop {
-            match send(self.socket.as_fd().as_raw_fd(), message, flags) {
+            let sent = send(self.socket.as_fd().as_raw_fd(), message, flags);
+            let is_time = {
+                let mut state = self.state.borrow_mut();
+                state.awaits_answers = sent == Err(Errno::ENOBUFS);
+                state.sent += u32::from(sent.is_ok());
+                state.sent >= BATCH
+            };
+            match sent {
                 Ok(bytes) => {
-                    let is_time = {
-                        let mut state = self.state.borrow_mut();
-                        state.sent += 1;
-                        state.sent >= BATCH
-                    };
                     if is_time {
                         self.take_answers()?;
                     }
                     return Ok(bytes);
                 }
-                Err(Errno::ENOBUFS) => self.wait_for_answers()?,
+                Err(Errno::ENOBUFS) if may_wait => self.wait_for_answers()?,
+                Err(Errno::ENOBUFS) => {
+                    if !self.take_answers()? {
+                        return Err(io::ErrorKind::WouldBlock.into());
+                    }
+                }
                 Err(Errno::EAGAIN) => {
                     // Answers would wake whoever waits for room.
                     self.take_answers()?;
@@ -167,5 +185,108 @@ impl Io for ZeroCopySocket<'_> {
 
     fn take_notices(&self) -> io::Result<()> {
         self.take_answers().map(drop)
+    }
+
+    fn awaits_notices(&self) -> bool {
+        self.state.borrow().awaits_answers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Shutdown, UdpSocket};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use hopyard_net::{Handle, NetNs, clock};
+
+    use super::*;
+    use crate::flow::events::{End, EpollLoop, Sender, Shape};
+    use crate::flow::{Context, Message, transmit_in_turns};
+
+    const BYTES: u32 = 1000;
+    const SHAPE: Shape = Shape {
+        message: BYTES as usize,
+        room: 0,
+        calls: 1,
+        depth: 0,
+        is_numbered: false,
+        zero_copy: true,
+        is_in_turns: false,
+    };
+
+    /// A socket that does not block, and its receiver. It never has memory for an answer if it `awaits` them.
+    fn connected(awaits: bool) -> (Socket, UdpSocket) {
+        let handle = Handle::new(&NetNs::create().unwrap()).unwrap();
+        handle.set_up("lo").unwrap();
+        if awaits {
+            handle.set_sysctl("net/core/optmem_max", "1").unwrap();
+        }
+        let sockets = handle
+            .ns()
+            .run(|| [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap()));
+        let [sender, receiver] = sockets.unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        sender.set_nonblocking(true).unwrap();
+        (Socket(sender.into()), receiver)
+    }
+
+    /// What two flows of a thread send in 300 ms, and its CPU time, ns.
+    fn sent(await_answers: [bool; 2], by_epoll: bool) -> ([u64; 2], u64) {
+        let sockets = await_answers.map(connected);
+        let (tallies, stop) = (<[Tally; 2]>::default(), AtomicBool::new(false));
+        let flows = sockets.iter().zip(&tallies).map(|((socket, _), tally)| {
+            let context = Context {
+                tally,
+                stop: &stop,
+                close_ns: u64::MAX,
+            };
+            (ZeroCopySocket::new(socket, tally).unwrap(), context)
+        });
+        let flows: Vec<_> = flows.collect();
+        let cpu_ns = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(300));
+                stop.store(true, Relaxed);
+                for (socket, _) in &sockets {
+                    SockRef::from(socket).shutdown(Shutdown::Both).unwrap();
+                }
+            });
+            let before_ns = clock::thread_cpu_ns();
+            if by_epoll {
+                let end = |(io, context)| End {
+                    io,
+                    context,
+                    part: Sender::new(context, None),
+                };
+                let ends = flows.into_iter().map(end).collect();
+                EpollLoop::new(ends, SHAPE).unwrap().run().unwrap();
+            } else {
+                transmit_in_turns(&flows, &mut Message::plain(BYTES)).unwrap();
+            }
+            clock::thread_cpu_ns() - before_ns
+        });
+        let messages = tallies.each_ref().map(|tally| tally.read().sent.messages);
+        (messages, cpu_ns)
+    }
+
+    /// Needs root, and Linux 6.8, where the limit is the namespace's.
+    #[test]
+    fn a_flow_that_awaits_answers_holds_up_no_other_of_its_thread() {
+        for by_epoll in [false, true] {
+            let ([stuck, other], _) = sent([true, false], by_epoll);
+            assert_eq!(stuck, 0, "by epoll: {by_epoll}");
+            assert!(other > 100, "by epoll: {by_epoll}: {other}");
+        }
+    }
+
+    /// Needs the same. What spins takes nearly all of the 300 ms.
+    #[test]
+    fn flows_that_await_answers_do_not_spin() {
+        for by_epoll in [false, true] {
+            let (messages, cpu_ns) = sent([true, true], by_epoll);
+            assert_eq!(messages, [0, 0], "by epoll: {by_epoll}");
+            assert!(cpu_ns < 120_000_000, "by epoll: {by_epoll}: {cpu_ns} ns");
+        }
     }
 }

@@ -21,8 +21,10 @@ struct Line {
     outgoing: Vec<u8>,
     /// Bytes of the present message that went.
     gone: Option<usize>,
-    /// A message has not gone whole: it waits for room.
+    /// A message has not gone whole: it waits for room, ...
     is_blocked: bool,
+    /// ... or for the kernel's notices about earlier ones, of which epoll always tells.
+    awaits_notices: bool,
     watched: EpollFlags,
 }
 
@@ -46,12 +48,14 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
             .map_err(|e| format!("cannot make an epoll instance: {e}"))?;
         let mut lines = Vec::with_capacity(ends.len());
         for (index, end) in ends.iter().enumerate() {
-            let line = Line {
+            let mut line = Line {
                 outgoing: vec![0x5a; shape.message],
                 gone: None,
                 is_blocked: false,
-                watched: wanted(&end.part, false, shape),
+                awaits_notices: false,
+                watched: EpollFlags::empty(),
             };
+            line.watched = line.wanted(&end.part, shape);
             epoll
                 .add(end.io.as_fd(), EpollEvent::new(line.watched, index as u64))
                 .map_err(|e| format!("cannot watch a socket: {e}"))?;
@@ -172,7 +176,7 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
             return Ok(Turn::Over);
         }
         let (end, line) = (&self.ends[index], &mut self.lines[index]);
-        let wanted = wanted(&end.part, line.is_blocked, self.shape);
+        let wanted = line.wanted(&end.part, self.shape);
         if wanted != line.watched {
             line.watched = wanted;
             self.epoll
@@ -227,16 +231,20 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
         }
         // What is left of a message goes when there is room, even if nothing else happens: the other end may wait for it.
         line.is_blocked = line.gone.is_some();
+        line.awaits_notices = line.is_blocked && end.io.awaits_notices();
         Ok(Turn::GoesOn)
     }
 }
 
-/// The events that a flow waits for.
-fn wanted(part: &impl Part, is_blocked: bool, shape: Shape) -> EpollFlags {
-    let mut wanted = EpollFlags::empty();
-    wanted.set(EpollFlags::EPOLLIN, shape.room > 0);
-    wanted.set(EpollFlags::EPOLLOUT, part.streams() || is_blocked);
-    wanted
+impl Line {
+    /// The events that a flow waits for.
+    fn wanted(&self, part: &impl Part, shape: Shape) -> EpollFlags {
+        let sends = part.streams() || self.is_blocked;
+        let mut wanted = EpollFlags::empty();
+        wanted.set(EpollFlags::EPOLLIN, shape.room > 0);
+        wanted.set(EpollFlags::EPOLLOUT, sends && !self.awaits_notices);
+        wanted
+    }
 }
 
 #[cfg(test)]
