@@ -29,7 +29,7 @@ use super::receiver::SharedTid;
 use super::scheduling::Watch;
 use super::socket::Settings;
 use super::sockets::{Place, SocketFile};
-use super::spec::LoadSpec;
+use super::spec::{LoadSpec, allowed_cpus};
 use super::summary::{DIGITS, Timings, summarise_any};
 use super::tally::{Reading, Tally};
 
@@ -254,7 +254,8 @@ impl Session {
         mut wait_until: impl FnMut(u64) -> Result<(), String>,
     ) -> Result<Tallied, String> {
         // A thousand senders may be before it in the queue for a CPU.
-        let _prompt = self.spec.crowded.then(cpu::RealtimeGuard::new);
+        let is_crowded = self.spec.is_crowded_on(allowed_cpus());
+        let _prompt = is_crowded.then(cpu::RealtimeGuard::new);
         for thread in &self.threads {
             // A thread that is gone has said why; `farewell` reads it.
             let _ = thread.start.send(timetable);

@@ -76,8 +76,9 @@ pub struct LoadSpec {
     /// The client's flows take turns of fixed length on their CPU, before everything else (`SCHED_RR`).
     #[serde(default)]
     pub round_robin: bool,
-    /// Do more senders than this process may use CPUs wait for one? If so, the thread that reads counters is real-time
-    /// for the whole window; if not, only while it waits for an edge and reads the tallies.
+    /// Do more senders than the controller may use CPUs wait for one? If so, the thread that reads counters is real-time
+    /// for the whole window; if not, only while it waits for an edge and reads the tallies. A worker may have fewer CPUs
+    /// ([`Self::is_crowded_on`]).
     #[serde(default)]
     pub crowded: bool,
     /// Count the cache misses of its threads?
@@ -90,6 +91,11 @@ pub struct LoadSpec {
     /// Self-timed work of a requester before each request, outside the round trip, ns (for `verify`).
     #[serde(default)]
     pub pause_ns: u64,
+}
+
+/// How many CPUs this process may use.
+pub(crate) fn allowed_cpus() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn one() -> u32 {
@@ -124,7 +130,7 @@ impl LoadSpec {
     /// The load of a cell; that of a trace in a file lacks it ([`LoadSpec::replaying`]).
     #[must_use]
     pub fn new(kind: LoadKind, axes: &Axes) -> Self {
-        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let cpus = allowed_cpus();
         let has_senders = kind.is_numbered() || axes.containers.is_some();
         let spec = Self {
             kind,
@@ -187,6 +193,13 @@ impl LoadSpec {
     #[must_use]
     pub(crate) fn all_flows(&self) -> u32 {
         self.all_flows.max(self.flows)
+    }
+
+    /// The same as `crowded` where an end may use so many CPUs: it may be on another machine than the controller.
+    pub(crate) fn is_crowded_on(&self, cpus: usize) -> bool {
+        let is_of_several_processes = self.all_flows() > self.flows;
+        let has_senders = self.kind.is_numbered() || is_of_several_processes;
+        self.crowded || has_senders && self.all_flows() as usize > cpus
     }
 
     /// How long after the start one of these flows begins, ns.

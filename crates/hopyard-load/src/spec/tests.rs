@@ -149,3 +149,25 @@ fn a_worker_does_not_pass_over_a_setting_that_it_does_not_know() {
     let error = serde_json::from_value::<LoadSpec>(said).unwrap_err();
     assert!(error.to_string().contains("of_tomorrow"), "{error}");
 }
+
+/// The controller has a CPU for each sender, and the machine of an end has fewer.
+#[test]
+fn a_worker_is_crowded_by_its_own_cpus() {
+    let of = |kind| LoadSpec {
+        crowded: false,
+        flows: 4,
+        ..LoadSpec::new(kind, &Axes::default().for_cell(kind, Peer::Local, &[]))
+    };
+    let flood = of(LoadKind::UdpFlood);
+    assert_eq!([3, 4].map(|cpus| flood.is_crowded_on(cpus)), [true, false]);
+    // Streams have senders that wait for a CPU if each is a process.
+    let stream = of(LoadKind::UdpStream);
+    assert!(!stream.is_crowded_on(1));
+    let part = stream.part(1, 1);
+    assert_eq!([3, 4].map(|cpus| part.is_crowded_on(cpus)), [true, false]);
+    let told = LoadSpec {
+        crowded: true,
+        ..stream
+    };
+    assert!(told.is_crowded_on(64));
+}
