@@ -4,41 +4,60 @@
 use aya::programs::links::{FdLink, PinnedLink};
 
 use crate::error::{Error, Result};
-use crate::here::running_at;
-use crate::hook::port_link;
+use crate::here::Here;
+use crate::hook::{Hook, port_link};
+use crate::layout::SWITCH_BEHIND;
 use crate::port::{Found, NewPort, Program};
+use crate::running;
 use crate::switch::Switch;
 
 /// The program of a port that was taken away; it leaves the device with this value.
 pub(crate) struct LastProgram {
     link: FdLink,
-    id: u32,
+    /// Index of the device.
+    device: u32,
+}
+
+impl LastProgram {
+    fn id(&self) -> Result<u32> {
+        let info = self.link.info();
+        let what = "ask which program a link runs";
+        Ok(info.map_err(Error::bpf(what))?.program_id())
+    }
 }
 
 impl Switch {
-    /// Takes a port away as [`Switch::remove_port`] does, and gives the program that runs there still. A classifier, which
-    /// has no link, is detached (`None`).
+    /// Takes a port away as [`Switch::remove_port`] does, and gives the program that runs there still. It does not stay (`None`) where it
+    /// has no link, as a classifier, or is not where a port's program has to be: then another one is to be attached.
     ///
     /// # Errors
     /// As [`Switch::remove_port`].
     pub(crate) fn remove_for_now(&mut self, device: &str) -> Result<Option<LastProgram>> {
         let what = format!("remove port `{device}` from switch `{}`", self.name);
+        let _lock = self.lock()?;
+        self.repair()?;
         let here = self.here(&what)?;
         let slot = self.slot_of_port(&what, &here, device)?;
         let file = self.directory.join(port_link(slot));
-        let link = match file.exists() {
-            true => Some(PinnedLink::from_pin(&file).map_err(Error::bpf(what))?),
+        let last = match file.exists() {
+            true => Some(LastProgram {
+                link: PinnedLink::from_pin(&file)
+                    .map_err(Error::bpf(what))?
+                    .into(),
+                device: here.handle.index(device)?,
+            }),
             false => None,
         };
-        let id = running_at(&here.handle, device)?;
-        self.remove_port(device)?;
-        Ok(link.zip(id).map(|(link, id)| LastProgram {
-            link: link.into(),
-            id,
-        }))
+        let stays = match &last {
+            Some(last) => self.runs_in_place(&here, device, last)?,
+            None => false,
+        };
+        self.clear(slot)?;
+        self.learn_what_is_lacking()?;
+        Ok(last.filter(|_| stays))
     }
 
-    /// Binds a device as [`Switch::add_port`] does, at which the program of its last port runs, and goes on running.
+    /// Binds a device as [`Switch::add_port`] does. The program of its last port goes on running there, if it is where it has to be.
     ///
     /// # Errors
     /// As [`Switch::add_port`].
@@ -48,9 +67,145 @@ impl Switch {
         let taken = self.repair()?;
         let here = self.here(&what)?;
         self.learn_host(&here)?;
-        let link = here.free_device_but(&what, new.device, Some(last.id))?;
+        let (link, program) = if self.runs_in_place(&here, new.device, &last)? {
+            let link = here.free_device_but(&what, new.device, Some(last.id()?))?;
+            (link, Program::Linked(last.link))
+        } else {
+            // The kernel has to detach it before another one comes.
+            drop(last);
+            (here.free_device(&what, new.device)?, Program::None)
+        };
         let found = Found::of(&here, link)?;
-        self.add_found(&here, &taken, new, &found, Program::Linked(last.link))
+        self.add_found(&here, &taken, new, &found, program)
             .map(drop)
+    }
+
+    /// Does the program run at the device of this name, which may be another one by now, and before those of others?
+    fn runs_in_place(&self, here: &Here, device: &str, last: &LastProgram) -> Result<bool> {
+        if here.handle.index(device)? != last.device {
+            return Ok(false);
+        }
+        let id = last.id()?;
+        let there = running::at(&here.handle, device, Hook::Port.side())?;
+        let is_behind = self.state.config()?.flags & SWITCH_BEHIND != 0;
+        let place = there.iter().position(|one| one.program == Some(id));
+        Ok(place.is_some_and(|place| place == 0 || is_behind))
+    }
+}
+
+/// They need root, as they make switches.
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use aya::programs::tc::TcAttachOptions;
+    use aya::programs::{LinkOrder, SchedClassifier};
+    use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+
+    use super::*;
+    use crate::NewSwitch;
+    use crate::hook::{DEVICE, program_file};
+
+    fn port() -> NewPort<'static> {
+        NewPort {
+            device: "p0",
+            ..NewPort::default()
+        }
+    }
+
+    fn make_device(hub: &Handle) {
+        let new = NewLink::new("p0", LinkKind::veth("q0", None));
+        hub.add_link(&new).unwrap();
+    }
+
+    /// Runs a test in a namespace with a port `p0` of a switch.
+    fn with_port(name: &str, test: impl FnOnce(&mut Switch, &Handle) + Send) {
+        let name = format!("{name}-{}", std::process::id());
+        let ns = NetNs::create().unwrap();
+        let hub = Handle::new(&ns).unwrap();
+        make_device(&hub);
+        ns.run(|| {
+            let new = NewSwitch {
+                name: &name,
+                ..NewSwitch::default()
+            };
+            let mut switch = Switch::create(&new).unwrap();
+            switch.add_port(&port()).unwrap();
+            test(&mut switch, &hub);
+            Switch::remove(&name).unwrap();
+        })
+        .unwrap();
+    }
+
+    /// For each program at the port, in their order: is it a switch's?
+    fn at_port(hub: &Handle) -> Vec<bool> {
+        let there = running::at(hub, "p0", Hook::Port.side()).unwrap();
+        there.iter().map(running::Running::is_ours).collect()
+    }
+
+    /// Attaches a program that is not one of ports before all others; it stays as long as this value.
+    fn come_first(switch: &Switch) -> SchedClassifier {
+        let file = switch.directory.join(program_file(DEVICE));
+        let mut other = SchedClassifier::from_pin(file).unwrap();
+        let first = TcAttachOptions::TcxOrder(LinkOrder::first());
+        let hook = Hook::Port.attach_type();
+        other.attach_with_options("p0", hook, first).unwrap();
+        other
+    }
+
+    #[test]
+    fn a_program_stays_between_two_ports() {
+        with_port("stays", |switch, hub| {
+            for _ in 0..3 {
+                let last = switch.remove_for_now("p0").unwrap().unwrap();
+                assert_eq!(at_port(hub), [true]);
+                switch.add_again(&port(), last).unwrap();
+                assert_eq!(at_port(hub), [true]);
+            }
+        });
+    }
+
+    #[test]
+    fn a_device_that_was_made_anew_gets_a_program() {
+        with_port("anew", |switch, hub| {
+            let last = switch.remove_for_now("p0").unwrap().unwrap();
+            hub.delete_link("p0").unwrap();
+            make_device(hub);
+            switch.add_again(&port(), last).unwrap();
+            assert_eq!(at_port(hub), [true]);
+            // The old device is there still, by another name.
+            let last = switch.remove_for_now("p0").unwrap().unwrap();
+            for (name, new) in [("p0", "old"), ("q0", "old-in")] {
+                let words = ["link", "set", name, "name", new];
+                assert!(Command::new("ip").args(words).status().unwrap().success());
+            }
+            make_device(hub);
+            switch.add_again(&port(), last).unwrap();
+            assert_eq!(at_port(hub), [true]);
+        });
+    }
+
+    #[test]
+    fn a_program_comes_first_again() {
+        with_port("first", |switch, hub| {
+            let other = come_first(switch);
+            assert_eq!(at_port(hub), [false, true]);
+            assert!(switch.remove_for_now("p0").unwrap().is_none());
+            switch.add_port(&port()).unwrap();
+            assert_eq!(at_port(hub), [true, false]);
+            drop(other);
+            let began = Instant::now();
+            while at_port(hub) != [true] {
+                assert!(began.elapsed() < Duration::from_secs(10));
+                thread::sleep(Duration::from_millis(1));
+            }
+            // Another one comes in between.
+            let last = switch.remove_for_now("p0").unwrap().unwrap();
+            let _other = come_first(switch);
+            switch.add_again(&port(), last).unwrap();
+            assert_eq!(at_port(hub), [true, false]);
+        });
     }
 }

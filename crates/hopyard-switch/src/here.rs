@@ -216,7 +216,7 @@ fn is_its_uplink(switch: &str, config: &Config, link: &Link) -> bool {
 }
 
 /// A program of ours that runs at a device.
-pub(crate) fn running_at(handle: &Handle, device: &str) -> Result<Option<u32>> {
+fn running_at(handle: &Handle, device: &str) -> Result<Option<u32>> {
     for hook in [Hook::Port, Hook::UplinkOut] {
         if let Some(id) = running::ours_at(handle, device, hook)?.first() {
             return Ok(Some(*id));

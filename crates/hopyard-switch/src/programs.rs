@@ -229,14 +229,21 @@ fn open_classifier(directory: &Path, hook: Hook) -> Result<(u32, ProgramFd)> {
 /// Makes a pinned link run the pinned program of its hook; no packet sees neither or both. A link that runs
 /// nothing any more, its device being gone, stays so.
 pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
+    update(directory, hook, link).map(drop)
+}
+
+/// The same; is the device of the link there?
+fn update(directory: &Path, hook: Hook, link: &str) -> Result<bool> {
     let file = directory.join(link);
     let what = format!("replace the program of {}", file.display());
     let mut program = pinned(directory, hook)?;
     let old = PinnedLink::from_pin(&file).map_err(Error::bpf(what.clone()))?;
     let old = SchedClassifierLink::try_from(FdLink::from(old)).map_err(Error::bpf(what.clone()))?;
     match program.attach_to_link(old) {
-        Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(DEFUNCT) => Ok(()),
-        replaced => replaced.map(drop).map_err(Error::bpf(what)),
+        Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(DEFUNCT) => {
+            Ok(false)
+        }
+        replaced => replaced.map(|_| true).map_err(Error::bpf(what)),
     }
 }
 
@@ -244,8 +251,11 @@ pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
 pub(crate) fn pin(directory: &Path, hook: Hook, link: FdLink, name: &str) -> Result<()> {
     let file = directory.join(name);
     let what = format!("pin {}", file.display());
-    link.pin(file).map_err(Error::bpf(what))?;
-    replace(directory, hook, name)
+    link.pin(file).map_err(Error::bpf(what.clone()))?;
+    if update(directory, hook, name)? {
+        return Ok(());
+    }
+    Err(Error::invalid(what, "its device is gone"))
 }
 
 /// Is there a link that runs a program and that somebody holds, by a file or a descriptor? Of those that nobody

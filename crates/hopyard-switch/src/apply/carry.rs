@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hopyard_net::{Handle, NetNs};
 
 use super::devices::{Ends, Place};
-use super::plan::{Change, Plan, Why};
+use super::plan::{Change, Plan};
 use super::shortcut;
 use super::{PortSpec, SETTINGS, SwitchSpec};
 use crate::again::LastProgram;
@@ -54,7 +54,7 @@ impl Plan {
             }),
             Change::NoUplink { .. } => open()?.unset_uplink(),
             Change::Mtu { device, mtu, was } => set_mtu(device, *mtu, was),
-            Change::Remove { device, why } => match self.remove(device, why) {
+            Change::Remove { device, .. } => match self.remove(device) {
                 // It went with its device meanwhile.
                 Err(Error::Net(hopyard_net::Error::Missing { .. })) => Ok(()),
                 removed => {
@@ -75,11 +75,9 @@ impl Plan {
     }
 
     /// Removes a port, whose program stays where it may be the next port's.
-    fn remove(&self, device: &str, why: &Why) -> Result<Option<LastProgram>> {
+    fn remove(&self, device: &str) -> Result<Option<LastProgram>> {
         let mut switch = Switch::open(&self.name)?;
-        // Only a program that is attached anew comes first.
-        let is_in_its_place = !matches!(why, Why::NotFirst(_));
-        if is_in_its_place && self.adds(device) {
+        if self.adds(device) {
             return switch.remove_for_now(device);
         }
         switch.remove_port(device).map(|()| None)

@@ -143,7 +143,8 @@ fn text(plan: &Plan, dry_run: bool) -> String {
         text += &format!("{name}: optional port left out: {missing}\n");
     }
     for port in &plan.other_mac {
-        text += &format!("{name}: {port}: its frames are dropped; give `mac` if it is right\n");
+        text +=
+            &format!("{name}: {port}: its frames are dropped; put it into `mac` if it is right\n");
     }
     if !plan.left_alone.is_empty() {
         let ports = plan.left_alone.join(", ");
