@@ -113,6 +113,7 @@ impl Plan<'_> {
             switch: self.conf.switch.name.clone(),
             own_switch: self.conf.switch.is_own,
             home: Some(self.here.ns().inode()?),
+            of_del: false,
             args: self.call.args.clone(),
             conf: self.call.text.clone(),
             reserved: Vec::new(),

@@ -44,10 +44,11 @@ impl Made {
         let Some(record) = record else {
             return Self::Nowhere;
         };
-        let entry = record.entry.as_ref();
-        entry
-            .and_then(|entry| entry.home)
-            .map_or(Self::Somewhere, Self::In)
+        match &record.entry {
+            Some(entry) if entry.of_del => Self::Nowhere,
+            Some(entry) => entry.home.map_or(Self::Somewhere, Self::In),
+            None => Self::Somewhere,
+        }
     }
 
     fn can_be_in(&self, netns: u64) -> bool {
@@ -170,6 +171,7 @@ impl Leaving {
             switch: self.switch.name.clone(),
             own_switch: self.switch.is_own,
             home: Some(here.ns().inode()?),
+            of_del: true,
             args: self.args.clone(),
             conf: self.conf.clone(),
             reserved: Vec::new(),

@@ -43,6 +43,9 @@ pub(crate) struct Entry {
     /// The inode of the network namespace that ADD ran in. `None`: an earlier version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) home: Option<u64>,
+    /// Did a DEL write it that found none? Then nothing was made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) of_del: bool,
     /// `CNI_ARGS` of ADD.
     pub(crate) args: String,
     /// The configuration of ADD, for the IPAM plugin.
