@@ -109,8 +109,10 @@ fn a_port_that_stands_is_made_anew_for_its_own_guest_alone() {
         assert_eq!(port()["ips"], serde_json::json!(["192.0.2.1"]));
         // The guest runs: its port stays as it is.
         let isolated = definition(&site, 0, "pdev='up0' isolated='yes'");
-        call(&site, "web", "reconnect", &isolated).exits(0);
-        assert_eq!(port()["isolated"], false);
+        for operation in ["reconnect", "attach"] {
+            call(&site, "web", operation, &isolated).exits(0);
+            assert_eq!(port()["isolated"], false, "{operation}");
+        }
         // Another guest's. What was made before it is undone, and it stays.
         let ports = format!(
             "<h:port pdev='up0' mac='{}'/><h:port pdev='up0' mac='{other}'/>",
