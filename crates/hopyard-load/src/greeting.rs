@@ -273,11 +273,23 @@ mod tests {
         assert!(stranger.recv(&mut [0; 32]).is_err());
     }
 
+    /// Ends the waits for greetings, also when a test fails.
+    struct Ends<'a>([&'a Socket; 2]);
+
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            for socket in self.0 {
+                let _ = socket.shutdown(std::net::Shutdown::Both);
+            }
+        }
+    }
+
     #[test]
     fn sockets_of_one_thread_are_greeted_in_any_order() {
         let ((one, [to_one, fresh]), (other, [to_other])) = (sockets(), sockets());
         let greeted = std::thread::scope(|scope| {
             let greeted = scope.spawn(|| Greeted::by_each(&[&one, &other]).unwrap());
+            let _ends = Ends([&one, &other]);
             to_other.send(FIRST).unwrap();
             assert_eq!(heard(&to_other), ANSWER);
             // As where the answer to the first greeting was lost.
