@@ -55,7 +55,7 @@ pub(crate) trait Io {
     fn take_notices(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Of a send that would have to wait: does it wait for such notices, though there may be room?
+    /// Did the last send fail because it has to wait for such notices, and not for room?
     fn awaits_notices(&self) -> bool {
         false
     }

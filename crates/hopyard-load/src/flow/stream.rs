@@ -260,12 +260,12 @@ fn take_turns<I: Io + AsFd, F>(
         }
         if !went {
             for (one, (io, _)) in watched.iter_mut().zip(flows) {
-                // Of notices, `poll` always tells.
-                let is_for_room = !io.awaits_notices();
-                one.set_events(if is_for_room {
-                    wanted
-                } else {
+                // `poll` tells of notices in any case.
+                let has_to_wait = io.awaits_notices();
+                one.set_events(if has_to_wait {
                     PollFlags::empty()
+                } else {
+                    wanted
                 });
             }
             wait(&mut watched)?;

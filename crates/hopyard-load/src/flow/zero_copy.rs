@@ -29,7 +29,7 @@ const COPIED: u8 = 1;
 pub(crate) struct ZeroCopySocket<'a> {
     socket: &'a Socket,
     tally: &'a Tally,
-    /// One that does not block leaves it to its loop to wait for answers, which has other flows.
+    /// If not, the loop waits for answers, because it has other flows to serve.
     blocks: bool,
     state: RefCell<State>,
 }

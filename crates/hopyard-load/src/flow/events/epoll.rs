@@ -21,9 +21,9 @@ struct Line {
     outgoing: Vec<u8>,
     /// Bytes of the present message that went.
     gone: Option<usize>,
-    /// A message has not gone whole: it waits for room, ...
+    /// Part of a message has not gone yet.
     is_blocked: bool,
-    /// ... or for the kernel's notices about earlier ones, of which epoll always tells.
+    /// It does not wait for room, but for the kernel's notices about earlier messages. epoll tells of those in any case.
     awaits_notices: bool,
     watched: EpollFlags,
 }
