@@ -27,7 +27,7 @@ fn a_guest_that_changes_its_address_is_not_believed() {
         let own = hopyard_switch::Mac(OWN);
         let words = [
             format!(
-                "lan: port `p0` has {}, and its guest {own}: ",
+                "lan: port `p0` has {}, but its guest now has {own}, ",
                 before[0].as_str().unwrap()
             ),
             "lan: nothing to do".to_owned(),

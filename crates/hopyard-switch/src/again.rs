@@ -27,37 +27,30 @@ impl LastProgram {
 }
 
 impl Switch {
-    /// Takes a port away as [`Switch::remove_port`] does, and gives the program that runs there still. It does not stay (`None`) where it
-    /// has no link, as a classifier, or is not where a port's program has to be: then another one is to be attached.
+    /// Takes a port away as [`Switch::remove_port`] does, and gives its program, which goes on running. `None`: the program is gone, since
+    /// it had no link (a classifier), or since another program came before it and a new one has to be attached.
     ///
     /// # Errors
     /// As [`Switch::remove_port`].
     pub(crate) fn remove_for_now(&mut self, device: &str) -> Result<Option<LastProgram>> {
-        let what = format!("remove port `{device}` from switch `{}`", self.name);
-        let _lock = self.lock()?;
-        self.repair()?;
-        let here = self.here(&what)?;
-        let slot = self.slot_of_port(&what, &here, device)?;
-        let file = self.directory.join(port_link(slot));
-        let last = match file.exists() {
-            true => Some(LastProgram {
-                link: PinnedLink::from_pin(&file)
-                    .map_err(Error::bpf(what))?
-                    .into(),
+        self.remove_after(device, |switch, here, slot| {
+            let file = switch.directory.join(port_link(slot));
+            if !file.exists() {
+                return Ok(None);
+            }
+            let what = format!("open {}", file.display());
+            let link = PinnedLink::from_pin(&file).map_err(Error::bpf(what))?;
+            let last = LastProgram {
+                link: link.into(),
                 device: here.handle.index(device)?,
-            }),
-            false => None,
-        };
-        let stays = match &last {
-            Some(last) => self.runs_in_place(&here, device, last)?,
-            None => false,
-        };
-        self.clear(slot)?;
-        self.learn_what_is_lacking()?;
-        Ok(last.filter(|_| stays))
+            };
+            let stays = switch.runs_in_place(here, device, &last)?;
+            Ok(stays.then_some(last))
+        })
     }
 
-    /// Binds a device as [`Switch::add_port`] does. The program of its last port goes on running there, if it is where it has to be.
+    /// Binds a device as [`Switch::add_port`] does. The program of its last port becomes that of this one, if it still runs at
+    /// the device and no other program comes before it.
     ///
     /// # Errors
     /// As [`Switch::add_port`].

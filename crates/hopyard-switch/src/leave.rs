@@ -22,13 +22,24 @@ impl Switch {
     /// # Errors
     /// The device is no port of this switch.
     pub fn remove_port(&mut self, device: &str) -> Result<()> {
+        self.remove_after(device, |_, _, _| Ok(()))
+    }
+
+    /// The same, after a look at the port and its slot.
+    pub(crate) fn remove_after<T>(
+        &mut self,
+        device: &str,
+        look: impl FnOnce(&Self, &Here, u32) -> Result<T>,
+    ) -> Result<T> {
         let what = format!("remove port `{device}` from switch `{}`", self.name);
         let _lock = self.lock()?;
         self.repair()?;
         let here = self.here(&what)?;
         let slot = self.slot_of_port(&what, &here, device)?;
+        let seen = look(self, &here, slot)?;
         self.clear(slot)?;
-        self.learn_what_is_lacking()
+        self.learn_what_is_lacking()?;
+        Ok(seen)
     }
 
     /// Takes ports away whose devices the caller is about to remove; devices that are no ports, or gone, are passed over, and

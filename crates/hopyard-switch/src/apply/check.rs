@@ -92,7 +92,7 @@ impl SwitchSpec {
 }
 
 /// The port with all that its device says, and the device. A port that stands keeps its own Ethernet address unless another is
-/// given: its guest, which runs by now, may say whatever it likes.
+/// given: its guest may have changed the address of its device since then.
 fn found(
     here: &Here,
     switch: &str,
@@ -137,7 +137,7 @@ fn other_mac(port: &PortSpec, device: &Device) -> Option<String> {
     let guest = device.guest_mac.filter(|mac| !port.macs.contains(mac))?;
     let own = port.macs.first().filter(|_| !port.allow_spoof)?;
     Some(format!(
-        "port `{}` has {own}, and its guest {guest}",
+        "port `{}` has {own}, but its guest now has {guest}",
         port.device
     ))
 }

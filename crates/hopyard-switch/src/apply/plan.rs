@@ -27,7 +27,7 @@ pub struct Plan {
     pub left_alone: Vec<String>,
     /// Optional ports whose device is missing.
     pub missing: Vec<String>,
-    /// Ports whose guest has an Ethernet address now that is none of the port's, and which: its frames are dropped.
+    /// Ports whose guest has an Ethernet address that is none of the port's, so that its frames are dropped; each names both addresses.
     pub other_mac: Vec<String>,
     /// What joined sockets lack on this kernel, where a step asks for a shortcut.
     pub(super) tested: Option<SelfTest>,

@@ -143,8 +143,9 @@ fn text(plan: &Plan, dry_run: bool) -> String {
         text += &format!("{name}: optional port left out: {missing}\n");
     }
     for port in &plan.other_mac {
-        text +=
-            &format!("{name}: {port}: its frames are dropped; put it into `mac` if it is right\n");
+        text += &format!(
+            "{name}: {port}, whose frames are dropped; if that is right, write it as `mac`\n"
+        );
     }
     if !plan.left_alone.is_empty() {
         let ports = plan.left_alone.join(", ");
