@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::browser::Browser;
 use crate::support::cli::run;
 use crate::support::host::unharmed;
-use crate::support::plan::{Room, measured, samples};
+use crate::support::plan::{Room, measured, samples, without_steal};
 use crate::support::{beside, tell};
 
 /// Would be markup, the end of an attribute, and code, were it not for escaping.
@@ -25,6 +25,7 @@ const OPENS_WITHIN: Duration = Duration::from_secs(4);
 /// A small run with a sweep, and its page.
 fn page(room: &Room, blocks: &str) -> PathBuf {
     measured(room, blocks, &["--set", "flows=1,2"]);
+    without_steal(room);
     written(room, "page.html")
 }
 
