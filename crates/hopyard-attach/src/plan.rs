@@ -358,7 +358,7 @@ uplink = "up0"
         };
         let plan = Plan::read(None, &changes).unwrap();
         let names: Vec<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
-        let all = ["bridge", "macvlan", "ptp", "hopyard", "hopyard-in-process"];
+        let all = ["bridge", "macvlan", "ptp", "hopyard", "hopyard-program"];
         assert_eq!(names, all);
         assert_eq!(
             (plan.base.as_str(), plan.name.as_str()),

@@ -106,6 +106,11 @@ impl Plan<'_> {
         self.call.attachment()
     }
 
+    /// Does this process reserve the addresses?
+    fn reserves(&self) -> bool {
+        self.ipam.as_ref().is_some_and(|ipam| ipam.kind.in_process)
+    }
+
     /// Writes the record. What an ADD left that was killed goes before.
     fn begin(&self) -> Result<Record> {
         let entry = Entry {
@@ -116,6 +121,7 @@ impl Plan<'_> {
             of_del: false,
             args: self.call.args.clone(),
             conf: self.call.text.clone(),
+            in_process: self.reserves(),
             reserved: Vec::new(),
         };
         let of = self.attachment();
@@ -158,8 +164,7 @@ impl Plan<'_> {
         if let Some(asked) = &mut asked {
             asked.answer()?;
         }
-        let in_process = self.ipam.as_ref().is_some_and(|ipam| ipam.kind.in_process);
-        let reserved = in_process.then(|| addresses.all());
+        let reserved = self.reserves().then(|| addresses.all());
         record.finish(reserved.unwrap_or_default())?;
         let host = Interface {
             name: &self.device,

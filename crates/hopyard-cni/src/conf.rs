@@ -70,7 +70,7 @@ impl Conf {
             may_spoof: !flag(conf, "macspoofchk", true)?,
             isolated: flag(conf, "portIsolation", false)?,
             bandwidth: Bandwidth::of(conf)?,
-            ipam: Kind::of(conf)?,
+            ipam: call.ipam_kind()?,
         })
     }
 }

@@ -104,12 +104,11 @@ impl Leaving {
     ) -> Result<Self> {
         let entry = record.and_then(|record| record.entry.as_ref());
         let recorded: Option<Value> = entry.and_then(|entry| parse(entry.conf.as_bytes()).ok());
-        let recorded_kind = recorded.as_ref().and_then(|conf| Kind::of(conf).ok()?);
         // What the runtime gives for this attachment is better, as it has `prevResult`, unless somebody changed it since.
         let prefer = |recorded: &Value| {
             call.command == Command::Gc
                 || recorded["ipam"] != call.conf["ipam"]
-                || Kind::of(&call.conf).is_err()
+                || call.ipam_kind().is_err()
         };
         let (conf, text) = match (recorded, entry) {
             (Some(recorded), Some(entry)) if prefer(&recorded) => (recorded, entry.conf.clone()),
@@ -132,11 +131,11 @@ impl Leaving {
                 SwitchName::of(&call.conf, &attachment.network)?,
             ),
         };
-        let mut ipam = Kind::of(&conf)?;
+        let args = entry.map_or(&call.args, |entry| &entry.args);
+        let mut ipam = Kind::of(&conf, args, &call.path)?;
         if let Some(kind) = &mut ipam {
             // Whoever has reserved addresses, or was about to, frees them, whatever the key says by now: the program may not be there.
-            kind.in_process |= recorded_kind.is_some_and(|recorded| recorded.in_process)
-                || record.is_some_and(|record| !record.reserved().is_empty());
+            kind.in_process |= entry.is_some_and(|entry| entry.in_process);
         }
         Ok(Self {
             attachment: attachment.clone(),
@@ -146,7 +145,7 @@ impl Leaving {
             made: Made::by(record),
             ipam,
             conf: text,
-            args: entry.map_or_else(|| call.args.clone(), |entry| entry.args.clone()),
+            args: args.clone(),
             path: call.path.clone(),
         })
     }
@@ -174,6 +173,7 @@ impl Leaving {
             of_del: true,
             args: self.args.clone(),
             conf: self.conf.clone(),
+            in_process: false,
             reserved: Vec::new(),
         })
     }
@@ -278,6 +278,11 @@ impl Call {
             container: self.container.clone(),
             ifname: self.ifname.clone(),
         }
+    }
+
+    /// Which IPAM plugin this call names.
+    pub(crate) fn ipam_kind(&self) -> Result<Option<Kind>> {
+        Kind::of(&self.conf, &self.args, &self.path)
     }
 
     /// The IPAM plugin as this call runs it.

@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::del::{Leaving, detach_many, finish};
 use crate::error::{Error, Result, code};
-use crate::ipam::Kind;
 use crate::record::{Attachment, Record, attachments};
 use crate::values::invalid;
 
@@ -23,7 +22,7 @@ const VALID: [&str; 2] = ["cni.dev/valid-attachments", "cni.dev/attachments"];
 pub(crate) fn gc(call: &Call) -> Result<()> {
     let began = SystemTime::now();
     let valid = valid(call)?;
-    let kind = Kind::of(&call.conf)?;
+    let kind = call.ipam_kind()?;
     let here = Handle::here()?;
     let mut problems = Vec::new();
     let is_valid = |one: &Attachment| valid.contains(&(one.container.clone(), one.ifname.clone()));

@@ -1,4 +1,4 @@
-//! The work of the IPAM plugin `host-local` in this process, for networks with `ipamInProcess`. No second program is started for it.
+//! The work of the IPAM plugin `host-local` in this process: no second program is started for it. `ipam.rs` says when.
 //!
 //! Configuration, order of addresses and store are those of the reference program (1.1.1 to 1.9). Both may work on the same network.
 //! What is different:
@@ -7,7 +7,8 @@
 //! - ADD does not look for earlier reservations of the same container and device. Those of this plugin are in its record, and ADD frees
 //!   them before. One that another plugin left stays until GC. The reference program would refuse the ADD.
 //! - DEL frees the addresses that the record names. Where it names none, DEL looks through all reservations.
-//! - GC frees what is of no valid attachment, and STATUS checks the configuration. The reference program does nothing in either.
+//! - GC frees what is of no valid attachment where `ipamInProcess` is true, and STATUS checks the configuration. The reference program does
+//!   nothing in either.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,6 +24,7 @@ use crate::record::Attachment;
 
 mod config;
 mod ranges;
+pub(crate) mod reference;
 mod store;
 
 use config::Config;
@@ -43,6 +45,11 @@ pub(crate) struct HostLocal<'a> {
 }
 
 impl HostLocal<'_> {
+    /// Is the configuration one that ADD takes? Reads nothing of the store.
+    pub(crate) fn takes(conf: &Value, args: &str) -> bool {
+        Config::of(conf, args).is_ok() && config::home(conf).is_ok()
+    }
+
     fn config(&self) -> Result<Config> {
         Config::of(&self.conf, self.args)
     }
@@ -55,7 +62,7 @@ impl HostLocal<'_> {
         Owner::new(self.container, self.ifname)
     }
 
-    /// Is the configuration one that ADD takes? Reads nothing of the store.
+    /// Says what is wrong with a configuration that ADD does not take.
     pub(crate) fn ready(&self) -> Result<()> {
         self.directory()?;
         self.config().map(drop)

@@ -12,12 +12,13 @@ use serde_json::Value;
 
 use crate::error::{Error, Result, code};
 use crate::host_local::HostLocal;
+use crate::host_local::reference::is_reference;
 use crate::record::Record;
-use crate::values::{flag, invalid, parse, text};
+use crate::values::{invalid, optional_flag, parse, text};
 
 /// The plugin whose work this process can do.
 const HOST_LOCAL: &str = "host-local";
-/// The key that asks for that.
+/// The key that asks for that, or forbids it.
 const IN_PROCESS: &str = "ipamInProcess";
 /// The plugin that asks over the network: the container has to be connected before, and until it has given its address back.
 const ASKS_ON_THE_WIRE: &str = "dhcp";
@@ -28,6 +29,8 @@ pub(crate) struct Kind {
     pub(crate) name: String,
     /// Does this process do its work?
     pub(crate) in_process: bool,
+    /// Does the configuration ask for that? Then GC looks through the reservations, too.
+    keeps_store: bool,
 }
 
 impl Kind {
@@ -35,19 +38,32 @@ impl Kind {
         self.name == ASKS_ON_THE_WIRE
     }
 
-    /// `None`: there is none.
-    pub(crate) fn of(conf: &Value) -> Result<Option<Self>> {
+    /// The one of a configuration, with the `CNI_ARGS` and `CNI_PATH` of its call; `None`: there is none.
+    pub(crate) fn of(conf: &Value, args: &str, path: &str) -> Result<Option<Self>> {
         let name = name(&conf["ipam"])?;
-        let in_process = flag(conf, IN_PROCESS, false)?;
-        if in_process && name.as_deref() != Some(HOST_LOCAL) {
+        let asked = optional_flag(conf, IN_PROCESS)?;
+        let keeps_store = asked == Some(true);
+        if keeps_store && name.as_deref() != Some(HOST_LOCAL) {
             let why = format!(
                 "is for `ipam.type` `{HOST_LOCAL}` alone, which is {} here: leave `{IN_PROCESS}` out",
                 conf["ipam"]["type"]
             );
             return Err(invalid(IN_PROCESS, &conf[IN_PROCESS], &why));
         }
-        Ok(name.map(|name| Self { name, in_process }))
+        Ok(name.map(|name| Self {
+            in_process: asked.unwrap_or_else(|| is_as_good(&name, conf, args, path)),
+            keeps_store,
+            name,
+        }))
     }
+}
+
+/// Would this process do what the program does that would be run? The reference program, with a configuration that means the same to
+/// both. Where one is wrong, the program says so.
+fn is_as_good(name: &str, conf: &Value, args: &str, path: &str) -> bool {
+    name == HOST_LOCAL
+        && HostLocal::takes(conf, args)
+        && find(name, path).is_ok_and(|program| is_reference(&program))
 }
 
 fn name(ipam: &Value) -> Result<Option<String>> {
@@ -148,7 +164,9 @@ impl Ipam<'_> {
         began: SystemTime,
     ) -> Result<()> {
         match self.in_process()? {
-            Some(own) => own.collect(valid, began),
+            Some(own) if self.kind.keeps_store => own.collect(valid, began),
+            // As the reference program, which does nothing. What this plugin has reserved went with its records.
+            Some(_) => Ok(()),
             None => self.run("GC", None).map(drop),
         }
     }

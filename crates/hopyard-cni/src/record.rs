@@ -50,7 +50,10 @@ pub(crate) struct Entry {
     pub(crate) args: String,
     /// The configuration of ADD, for the IPAM plugin.
     pub(crate) conf: String,
-    /// The addresses that this process has reserved (`ipamInProcess`). None: somebody else has, or nobody knows how far ADD came.
+    /// Does this process reserve the addresses, in place of the program `host-local`?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) in_process: bool,
+    /// Those that it has reserved. None: somebody else has, or nobody knows how far ADD came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) reserved: Vec<IpAddr>,
 }

@@ -42,9 +42,13 @@ pub(crate) fn invalid(key: &str, value: &Value, why: &str) -> Error {
 }
 
 pub(crate) fn flag(conf: &Value, key: &str, default: bool) -> Result<bool> {
+    Ok(optional_flag(conf, key)?.unwrap_or(default))
+}
+
+pub(crate) fn optional_flag(conf: &Value, key: &str) -> Result<Option<bool>> {
     match &conf[key] {
-        Value::Null => Ok(default),
-        Value::Bool(value) => Ok(*value),
+        Value::Null => Ok(None),
+        Value::Bool(value) => Ok(Some(*value)),
         other => Err(invalid(key, other, "is neither true nor false")),
     }
 }

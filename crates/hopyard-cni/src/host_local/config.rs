@@ -36,8 +36,13 @@ pub(super) struct Config {
 
 /// Where the reservations of a network are.
 pub(super) fn directory(conf: &Value, network: &str) -> Result<PathBuf> {
+    Ok(home(conf)?.join(network))
+}
+
+/// The directory of all networks.
+pub(super) fn home(conf: &Value) -> Result<PathBuf> {
     let home = text(&conf["ipam"], "dataDir")?;
-    Ok(Path::new(home.as_deref().unwrap_or(HOME)).join(network))
+    Ok(home.unwrap_or_else(|| HOME.to_owned()).into())
 }
 
 impl Config {

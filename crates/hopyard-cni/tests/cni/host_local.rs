@@ -1,4 +1,4 @@
-//! Addresses of `host-local` in the plugin's own process (`ipamInProcess`), beside the reference program on the same store.
+//! Addresses of `host-local` in the plugin's own process, beside the reference program on the same store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,11 +13,11 @@ use crate::garbage::{attachments, how_many, killed};
 use crate::host::{Container, Host, RECORDS, Running, Said, files, on_host, with};
 use crate::skip::skip;
 
-const REFERENCE: &str = "/usr/lib/cni/host-local";
+pub(crate) const REFERENCE: &str = "/usr/lib/cni/host-local";
 /// The store of the network `front`.
-const STORE: &str = "/var/lib/cni/networks/front";
+pub(crate) const STORE: &str = "/var/lib/cni/networks/front";
 
-fn conf(ipam: Value) -> Value {
+pub(crate) fn conf(ipam: Value) -> Value {
     let mut ipam = ipam;
     ipam["type"] = "host-local".into();
     json!({
@@ -29,16 +29,20 @@ fn conf(ipam: Value) -> Value {
     })
 }
 
-fn in_process(conf: &Value) -> Value {
+pub(crate) fn in_process(conf: &Value) -> Value {
     with(conf, json!({ "ipamInProcess": true }))
 }
 
+pub(crate) fn by_program(conf: &Value) -> Value {
+    with(conf, json!({ "ipamInProcess": false }))
+}
+
 /// Addresses of `up0`'s network.
-fn simple() -> Value {
+pub(crate) fn simple() -> Value {
     conf(json!({ "subnet": "10.1.0.0/16", "rangeStart": "10.1.3.1" }))
 }
 
-fn with_reference(f: impl FnOnce(&Host) + Send) {
+pub(crate) fn with_reference(f: impl FnOnce(&Host) + Send) {
     if Path::new(REFERENCE).exists() {
         on_host(f);
     } else {
@@ -48,12 +52,12 @@ fn with_reference(f: impl FnOnce(&Host) + Send) {
 }
 
 /// The addresses that are reserved.
-fn reserved() -> BTreeSet<String> {
+pub(crate) fn reserved() -> BTreeSet<String> {
     let of_store = |name: &String| name != "lock" && !name.starts_with("last_reserved_ip.");
     files(STORE).into_iter().filter(of_store).collect()
 }
 
-fn address(result: &Value) -> String {
+pub(crate) fn address(result: &Value) -> String {
     let text = result["ips"][0]["address"].as_str().unwrap();
     text.split('/').next().unwrap().to_owned()
 }
@@ -174,7 +178,7 @@ fn it_gives_what_the_reference_program_gives() {
                 let home = format!("/run/{home}-{n}");
                 conf(with(&ipam, json!({ "dataDir": home })))
             };
-            let theirs = history(host, &of("theirs"), args);
+            let theirs = history(host, &by_program(&of("theirs")), args);
             let ours = history(host, &in_process(&of("ours")), args);
             assert_eq!(ours, theirs, "{what}");
             assert_eq!(given_in(&ours.0), adds, "{what}");
@@ -196,7 +200,7 @@ fn it_gives_what_the_reference_program_gives() {
                 let conf = conf(with(&long, json!({ "dataDir": home })));
                 with(&conf, asked.clone())
             };
-            let theirs = history(host, &of("theirs"), "");
+            let theirs = history(host, &by_program(&of("theirs")), "");
             let ours = history(host, &in_process(&of("ours")), "");
             assert_eq!(ours, theirs, "{asked}");
             assert_eq!(given_in(&ours.0), adds, "{asked}");
@@ -207,7 +211,7 @@ fn it_gives_what_the_reference_program_gives() {
 #[test]
 fn one_store_is_used_in_turns() {
     with_reference(|host| {
-        let theirs = simple();
+        let theirs = by_program(&simple());
         let ours = in_process(&theirs);
         let containers: Vec<Container> = (0..4).map(|n| host.container(&format!("c{n}"))).collect();
         for (n, container) in containers.iter().enumerate() {
@@ -260,7 +264,7 @@ fn a_hundred_at_once_get_addresses_of_their_own() {
 #[test]
 fn it_and_the_reference_program_never_give_the_same_address() {
     with_reference(|host| {
-        let confs = [in_process(&simple()), simple()];
+        let confs = [in_process(&simple()), by_program(&simple())];
         let containers: Vec<Container> =
             (0..40).map(|n| host.container(&format!("c{n}"))).collect();
         for _ in 0..2 {
@@ -323,7 +327,7 @@ fn an_add_that_fails_afterwards_gives_its_addresses_back() {
 }
 
 /// Has the record name no addresses, as one of an ADD that was killed.
-fn forget_addresses(record: &str) {
+pub(crate) fn forget_addresses(record: &str) {
     let text = fs::read_to_string(record).unwrap();
     let mut entry: Value = serde_json::from_str(&text).unwrap();
     let known = entry.as_object_mut().unwrap().remove("reserved");
@@ -439,7 +443,7 @@ fn it_needs_no_program_and_status_no_lock() {
         assert_eq!(reserved(), BTreeSet::new());
         host.is_clean();
         // What this process has reserved it frees, also where the key is gone or came to another IPAM plugin.
-        let without = with(&conf, json!({ "ipamInProcess": false }));
+        let without = by_program(&conf);
         let other = with(&conf, json!({ "ipam": { "type": "static" } }));
         for (now, is_named) in [(&without, true), (&other, true), (&without, false)] {
             call("ADD").works();

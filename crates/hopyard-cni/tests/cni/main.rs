@@ -19,6 +19,7 @@ mod podman;
 mod rules;
 mod states;
 mod tools;
+mod who_reserves;
 
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../../../../tests/support/skip.rs"]

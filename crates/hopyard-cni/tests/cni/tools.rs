@@ -115,9 +115,14 @@ fn address(container: &Container) -> String {
 #[test]
 fn cnitool_does_all_of_it_in_every_version() {
     with_tools(|host, bin| {
-        for version in ["0.4.0", "1.0.0", "1.1.0"] {
-            let reservations = format!("/run/reservations-{version}");
-            write_list(version, &plugin(&reservations));
+        let versions = ["0.4.0", "1.0.0", "1.1.0"].into_iter();
+        for (version, in_process) in
+            versions.flat_map(|version| [(version, true), (version, false)])
+        {
+            let reservations = format!("/run/reservations-{version}-{in_process}");
+            let mut plugin = plugin(&reservations);
+            plugin["ipamInProcess"] = in_process.into();
+            write_list(version, &plugin);
             let containers = ["a", "b"].map(|id| host.container(id));
             let paths = containers.each_ref().map(|c| c.inside.ns().proc_path());
             let tool = |verb: &str, n: usize, env: &[(&str, &str)]| {
