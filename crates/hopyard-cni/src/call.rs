@@ -124,10 +124,12 @@ impl Call {
     }
 }
 
-/// The value of a key in the text of `CNI_ARGS`.
+/// The value of a key in the text of `CNI_ARGS`: the last one, as for the reference plugins.
 pub(crate) fn arg<'a>(args: &'a str, key: &str) -> Option<&'a str> {
-    let mut pairs = args.split(';').filter_map(|pair| pair.split_once('='));
-    pairs.find_map(|(name, value)| (name == key && !value.is_empty()).then_some(value))
+    let pairs = args.split(';').filter_map(|pair| pair.split_once('='));
+    pairs
+        .rev()
+        .find_map(|(name, value)| (name == key && !value.is_empty()).then_some(value))
 }
 
 /// Is a plugin to pass over keys of `CNI_ARGS` that it does not know?

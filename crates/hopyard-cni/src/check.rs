@@ -9,6 +9,7 @@ use crate::container;
 use crate::error::{Error, Result, code};
 use crate::names;
 use crate::outcome::{Addresses, previous};
+use crate::record::Record;
 use crate::switch;
 
 fn changed(why: impl Into<String>) -> Error {
@@ -25,7 +26,10 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     check_device(call, &inside, mac.as_deref())?;
     check_addresses(call, &inside, &addresses)?;
     check_port(call, &conf, &here, &addresses, mac.as_deref())?;
-    if let Some(kind) = &conf.ipam {
+    if let Some(kind) = &mut conf.ipam {
+        // Whoever has reserved the addresses knows of them, whatever program is there by now.
+        let entry = Record::peek(&call.attachment());
+        kind.in_process |= entry.is_some_and(|entry| entry.is_reserved_here());
         call.ipam(kind).check()?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::call::{Call, Command};
 use crate::error::{Error, Result};
-use crate::ipam::{Ipam, Kind};
+use crate::ipam::{self, Ipam, Kind};
 use crate::names::{self, SwitchName};
 use crate::record::{Attachment, Entry, Record};
 use crate::switch;
@@ -108,7 +108,7 @@ impl Leaving {
         let prefer = |recorded: &Value| {
             call.command == Command::Gc
                 || recorded["ipam"] != call.conf["ipam"]
-                || call.ipam_kind().is_err()
+                || !ipam::is_valid(&call.conf)
         };
         let (conf, text) = match (recorded, entry) {
             (Some(recorded), Some(entry)) if prefer(&recorded) => (recorded, entry.conf.clone()),
@@ -135,7 +135,7 @@ impl Leaving {
         let mut ipam = Kind::of(&conf, args, &call.path)?;
         if let Some(kind) = &mut ipam {
             // Whoever has reserved addresses, or was about to, frees them, whatever the key says by now: the program may not be there.
-            kind.in_process |= entry.is_some_and(|entry| entry.in_process);
+            kind.in_process |= entry.is_some_and(Entry::is_reserved_here);
         }
         Ok(Self {
             attachment: attachment.clone(),

@@ -3,9 +3,9 @@
 //! Configuration, order of addresses and store are those of the reference program (1.1.1 to 1.9). Both may work on the same network.
 //! What is different:
 //!
-//! - An unknown key is an error.
+//! - An unknown key is an error. Without `ipamInProcess` the program is run then.
 //! - ADD does not look for earlier reservations of the same container and device. Those of this plugin are in its record, and ADD frees
-//!   them before. One that another plugin left stays until GC. The reference program would refuse the ADD.
+//!   them before. One that another plugin left stays until a GC with `ipamInProcess`. The reference program would refuse the ADD.
 //! - DEL frees the addresses that the record names. Where it names none, DEL looks through all reservations.
 //! - GC frees what is of no valid attachment where `ipamInProcess` is true, and STATUS checks the configuration. The reference program does
 //!   nothing in either.
@@ -45,9 +45,9 @@ pub(crate) struct HostLocal<'a> {
 }
 
 impl HostLocal<'_> {
-    /// Is the configuration one that ADD takes? Reads nothing of the store.
-    pub(crate) fn takes(conf: &Value, args: &str) -> bool {
-        Config::of(conf, args).is_ok() && config::home(conf).is_ok()
+    /// Does ADD take the configuration, and read it as the reference program does? Reads nothing of the store.
+    pub(crate) fn reads_alike(conf: &Value, args: &str) -> bool {
+        config::is_read_alike(conf, args)
     }
 
     fn config(&self) -> Result<Config> {

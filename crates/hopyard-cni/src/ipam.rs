@@ -40,29 +40,39 @@ impl Kind {
 
     /// The one of a configuration, with the `CNI_ARGS` and `CNI_PATH` of its call; `None`: there is none.
     pub(crate) fn of(conf: &Value, args: &str, path: &str) -> Result<Option<Self>> {
-        let name = name(&conf["ipam"])?;
-        let asked = optional_flag(conf, IN_PROCESS)?;
-        let keeps_store = asked == Some(true);
-        if keeps_store && name.as_deref() != Some(HOST_LOCAL) {
-            let why = format!(
-                "is for `ipam.type` `{HOST_LOCAL}` alone, which is {} here: leave `{IN_PROCESS}` out",
-                conf["ipam"]["type"]
-            );
-            return Err(invalid(IN_PROCESS, &conf[IN_PROCESS], &why));
-        }
+        let (name, asked) = keys(conf)?;
         Ok(name.map(|name| Self {
             in_process: asked.unwrap_or_else(|| is_as_good(&name, conf, args, path)),
-            keeps_store,
+            keeps_store: asked == Some(true),
             name,
         }))
     }
 }
 
-/// Would this process do what the program does that would be run? The reference program, with a configuration that means the same to
-/// both. Where one is wrong, the program says so.
+/// Are the keys that choose the plugin ones that can be met?
+pub(crate) fn is_valid(conf: &Value) -> bool {
+    keys(conf).is_ok()
+}
+
+/// The name of the plugin, and what `ipamInProcess` says.
+fn keys(conf: &Value) -> Result<(Option<String>, Option<bool>)> {
+    let name = name(&conf["ipam"])?;
+    let asked = optional_flag(conf, IN_PROCESS)?;
+    if asked == Some(true) && name.as_deref() != Some(HOST_LOCAL) {
+        let why = format!(
+            "is for `ipam.type` `{HOST_LOCAL}` alone, which is {} here: leave `{IN_PROCESS}` out",
+            conf["ipam"]["type"]
+        );
+        return Err(invalid(IN_PROCESS, &conf[IN_PROCESS], &why));
+    }
+    Ok((name, asked))
+}
+
+/// Would this process do the same as the program that would otherwise run? It would for the reference program and a configuration that
+/// both read alike. What is wrong with a configuration is left to the program to say.
 fn is_as_good(name: &str, conf: &Value, args: &str, path: &str) -> bool {
     name == HOST_LOCAL
-        && HostLocal::takes(conf, args)
+        && HostLocal::reads_alike(conf, args)
         && find(name, path).is_ok_and(|program| is_reference(&program))
 }
 

@@ -49,7 +49,9 @@ pub(crate) fn network(value: &Value) -> Result<(IpAddr, u8)> {
     let parsed = value.as_str().and_then(|text| {
         let (ip, prefix) = text.split_once('/')?;
         let ip: IpAddr = ip.parse().ok()?;
-        let prefix: u8 = prefix.parse().ok()?;
+        // Without a sign.
+        let digits = Some(prefix).filter(|prefix| prefix.bytes().all(|byte| byte.is_ascii_digit()));
+        let prefix: u8 = digits?.parse().ok()?;
         (prefix <= if ip.is_ipv4() { 32 } else { 128 }).then_some((ip, prefix))
     });
     parsed.ok_or_else(|| not("an address with its prefix", value))
@@ -237,6 +239,7 @@ mod tests {
         for wrong in [
             json!({ "ips": [{ "address": "10.0.0.7" }] }),
             json!({ "ips": [{ "address": "10.0.0.7/33" }] }),
+            json!({ "ips": [{ "address": "10.0.0.7/+24" }] }),
             json!({ "ips": [{ "address": "10.0.0.7/24", "gateway": "x" }] }),
             json!({ "routes": [{ "dst": null }] }),
         ] {

@@ -50,12 +50,19 @@ pub(crate) struct Entry {
     pub(crate) args: String,
     /// The configuration of ADD, for the IPAM plugin.
     pub(crate) conf: String,
-    /// Does this process reserve the addresses, in place of the program `host-local`?
+    /// Has the plugin reserved the addresses, or was it about to, in place of the program `host-local`?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) in_process: bool,
-    /// Those that it has reserved. None: somebody else has, or nobody knows how far ADD came.
+    /// The addresses that the plugin has reserved. None: somebody else has, or nobody knows how far ADD came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) reserved: Vec<IpAddr>,
+}
+
+impl Entry {
+    /// Has the plugin reserved the addresses, or was it about to? Earlier versions wrote the addresses alone.
+    pub(crate) fn is_reserved_here(&self) -> bool {
+        self.in_process || !self.reserved.is_empty()
+    }
 }
 
 /// Whose a record is.
@@ -179,6 +186,12 @@ impl Record {
             let entry = serde_json::from_slice(&text).ok();
             return Ok(Some(Self { path, file, entry }));
         }
+    }
+
+    /// What a record says, without its lock; `None`: there is none that can be read.
+    pub(crate) fn peek(attachment: &Attachment) -> Option<Entry> {
+        let text = fs::read(attachment.file()).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 
     /// The lock, for a program that is to hold it as well, which inherits it.

@@ -66,10 +66,25 @@ impl Config {
         let Some(file) = &self.resolv_conf else {
             return Ok(Value::Null);
         };
-        let read = fs::read_to_string(file);
-        let text = read.map_err(failed("read `ipam.resolvConf`", Path::new(file)))?;
-        Ok(dns_of(&text))
+        let text = fs::read(file).map_err(failed("read `ipam.resolvConf`", Path::new(file)))?;
+        Ok(dns_of(&String::from_utf8_lossy(&text)))
     }
+}
+
+/// Does every release of the reference program read the configuration as [`Config::of`] does? Those before 1.5 pass over the numbers of a
+/// route. All of them read the keys of `args` whatever their case.
+pub(super) fn is_read_alike(conf: &Value, args: &str) -> bool {
+    let has_number = |route: &Value| METRICS.iter().any(|key| !route[*key].is_null());
+    let is_plain = |config: Config| !config.routes.iter().any(has_number);
+    home(conf).is_ok()
+        && Config::of(conf, args).is_ok_and(is_plain)
+        && has_no_other_case(&conf["args"], "cni")
+        && has_no_other_case(&conf["args"]["cni"], "ips")
+}
+
+fn has_no_other_case(value: &Value, key: &str) -> bool {
+    let mut keys = value.as_object().into_iter().flat_map(Map::keys);
+    !keys.any(|other| other != key && other.eq_ignore_ascii_case(key))
 }
 
 /// A list that may be missing.
@@ -186,7 +201,7 @@ fn route(value: &Value, at: &str) -> Result<Value> {
         let why = "is no destination with its prefix, as 0.0.0.0/0";
         invalid(&format!("{at}.dst"), destination, why)
     })?;
-    optional_address(value, "gw", at)?;
+    let gateway = optional_address(value, "gw", at)?;
     for key in METRICS {
         let number = &value[key];
         if !number.is_null() && !number.is_u64() {
@@ -195,6 +210,9 @@ fn route(value: &Value, at: &str) -> Result<Value> {
     }
     let mut route = value.as_object().cloned().unwrap_or_default();
     route.retain(|_, value| !value.is_null() && value.as_str() != Some(""));
+    if let Some(gateway) = gateway {
+        route.insert("gw".to_owned(), gateway.to_string().into());
+    }
     Ok(Value::Object(route))
 }
 

@@ -101,14 +101,23 @@ fn what_the_plugin_does_not_take_is_the_programs() {
     with_reference(|host| {
         let range = json!({ "subnet": "10.1.0.0/16", "rangeStart": "10.1.3.1" });
         let container = host.container("c1");
-        // The reference program passes over both.
-        for keys in [
-            json!({ "exclude": [] }),
-            json!({ "routes": [{ "dst": "10.9.0.0/16", "note": "x" }] }),
+        // The reference program passes over the first two, releases before 1.5 over the last as well.
+        for (keys, is_refused) in [
+            (json!({ "exclude": [] }), true),
+            (
+                json!({ "routes": [{ "dst": "10.9.0.0/16", "note": "x" }] }),
+                true,
+            ),
+            (
+                json!({ "routes": [{ "dst": "10.9.0.0/16", "mtu": 1400 }] }),
+                false,
+            ),
         ] {
             let conf = conf(with(&range, keys));
-            host.call("ADD", &in_process(&conf), &container)
-                .fails(2, &["unsupported key"]);
+            if is_refused {
+                host.call("ADD", &in_process(&conf), &container)
+                    .fails(2, &["unsupported key"]);
+            }
             host.call("ADD", &conf, &container).works();
             assert!(!is_its_own());
             host.call("DEL", &conf, &container).works();
@@ -141,6 +150,25 @@ fn del_frees_addresses_whichever_program_is_there_by_then() {
             assert_eq!(reserved(), BTreeSet::new());
             host.is_clean();
         }
+    });
+}
+
+#[test]
+fn check_asks_whoever_has_reserved() {
+    with_reference(|host| {
+        let container = host.container("c1");
+        let result = host.call("ADD", &simple(), &container).works();
+        let conf = with(&simple(), json!({ "prevResult": result }));
+        install_own();
+        host.call("CHECK", &conf, &container).works();
+        // As an earlier version of the plugin wrote it.
+        let mut entry: Value = serde_json::from_slice(&fs::read(record()).unwrap()).unwrap();
+        entry.as_object_mut().unwrap().remove("in_process");
+        fs::write(record(), entry.to_string()).unwrap();
+        host.call("CHECK", &conf, &container).works();
+        host.call("DEL", &simple(), &container).works();
+        assert_eq!((reserved(), calls()), (BTreeSet::new(), Vec::new()));
+        host.is_clean();
     });
 }
 

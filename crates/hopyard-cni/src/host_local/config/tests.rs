@@ -156,3 +156,45 @@ fn dns_is_read_as_resolv_conf_has_it() {
     let error = missing.dns().unwrap_err();
     assert!(error.msg.contains("`/absent`"), "{error}");
 }
+
+#[test]
+fn what_the_reference_programs_read_differently_is_found() {
+    let plain = json!({
+        "ipam": { "subnet": "10.1.0.0/16", "routes": [{ "dst": "0.0.0.0/0", "gw": "" }] },
+        "args": { "cni": { "ips": ["10.1.0.9"], "mac": "02:00:00:00:00:01" }, "labels": {} },
+    });
+    assert!(is_read_alike(&plain, "IP=10.1.0.9"));
+    assert!(!is_read_alike(&plain, "IP=10.3.0.9"));
+    for (pointer, value) in [
+        ("/ipam/routes/0/mtu", json!(1400)),
+        ("/ipam/routes/0/scope", json!(0)),
+        ("/ipam/dataDir", json!(1)),
+        ("/ipam/Subnet", json!("10.1.0.0/16")),
+        ("/args/cni/IPs", json!([])),
+        ("/args/CNI", json!({})),
+    ] {
+        let mut conf = plain.clone();
+        let (object, key) = pointer.rsplit_once('/').unwrap();
+        conf.pointer_mut(object).unwrap()[key] = value;
+        assert!(!is_read_alike(&conf, ""), "{conf}");
+    }
+}
+
+#[test]
+fn what_was_written_otherwise_is_told_as_it_is_known() {
+    let route = json!({ "dst": "10.9.0.0/16", "gw": "::ffff:10.1.0.9" });
+    let config = of(&json!({ "subnet": "10.1.0.0/16", "routes": [route] })).unwrap();
+    assert_eq!(
+        config.routes,
+        [json!({ "dst": "10.9.0.0/16", "gw": "10.1.0.9" })]
+    );
+    let config = Config::of(&whole(), "IP=10.1.0.7;IP=10.1.0.8").unwrap();
+    assert_eq!(config.asked[1], Some(ip("10.1.0.8")));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&file, b"# M\xfcnchen\nnameserver 10.1.0.1\n").unwrap();
+    let config = of(&json!({ "subnet": "10.1.0.0/16", "resolvConf": file.path() })).unwrap();
+    assert_eq!(
+        config.dns().unwrap(),
+        json!({ "nameservers": ["10.1.0.1"] })
+    );
+}
