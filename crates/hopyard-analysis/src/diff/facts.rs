@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::runs::{Assessed, Group, all_cells};
 use crate::model::stored::Header;
-use crate::model::{CellReport, CpuAccounting, Difference, Environment, RunReport, distinct};
+use crate::model::{
+    CellReport, CpuAccounting, Difference, EndpointUsed, Environment, RunReport, distinct,
+};
 use crate::units;
 
 /// A fact and its value in one run.
@@ -149,7 +151,7 @@ fn each<'a>(prefix: &'a str, map: &'a BTreeMap<String, String>) -> impl Iterator
 
 fn this_run(header: &Header, report: &RunReport) -> Vec<Fact> {
     let span = |ns| units::show_duration(std::time::Duration::from_nanos(ns));
-    vec![
+    let mut facts = vec![
         fact("plan", &header.plan),
         fact("window", &span(header.window_ns)),
         fact("warm-up", &span(header.warm_up_ns)),
@@ -158,7 +160,25 @@ fn this_run(header: &Header, report: &RunReport) -> Vec<Fact> {
         fact("margin", &units::show_share(header.margin)),
         fact("base", &header.base.clone().unwrap_or_default()),
         fact("profile", if header.profile { "taken" } else { "none" }),
-    ]
+        fact(
+            "turns",
+            if header.turn_ns.is_some() {
+                "on"
+            } else {
+                "off"
+            },
+        ),
+    ];
+    if let Some(used) = &header.settings {
+        let commands = &used.commands;
+        facts.push(fact("command of --a", &commands.a));
+        facts.push(fact("command of --b", &commands.b));
+    }
+    if let Some(asked) = &header.endpoints {
+        facts.push(fact("client reached by", &asked.client));
+        facts.push(fact("server reached by", &asked.server));
+    }
+    facts
 }
 
 /// What cells read back or used: each difference once, with the number of cells that have it.
@@ -190,10 +210,29 @@ fn of_cells(sides: &[Group<'_>; 2]) -> Vec<Difference> {
     named.collect()
 }
 
+/// The machine of an endpoint, its kernel and its device.
+fn endpoint(end: &str, used: &EndpointUsed) -> Vec<Fact> {
+    let mut facts = vec![
+        fact(format!("kernel of the {end}"), &used.kernel),
+        fact(format!("device of the {end}"), &used.device),
+    ];
+    if let Some(machine) = &used.machine {
+        facts.push(fact(format!("host of the {end}"), &machine.hostname));
+        facts.push(fact(format!("CPUs of the {end}"), &machine.cpus));
+        let cpu = machine.cpu_model.clone().unwrap_or_default();
+        facts.push(fact(format!("CPU of the {end}"), &cpu));
+    }
+    facts
+}
+
 fn of_cell(cell: &CellReport) -> Vec<Fact> {
     let mut facts: Vec<Fact> = each("offload ", &cell.offloads).collect();
     facts.extend(cell.datapath.iter().map(|d| fact("datapath", d)));
     facts.extend(cell.guest.iter().map(|g| fact("guest", g)));
+    if let Some(used) = &cell.endpoints {
+        facts.extend(endpoint("client", &used.client));
+        facts.extend(endpoint("server", &used.server));
+    }
     if let Some(sees) = cell.filter_sees {
         facts.push(fact("packet filter of the hub sees the traffic", &sees));
     }

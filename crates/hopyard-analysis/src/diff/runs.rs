@@ -4,7 +4,7 @@ use crate::assess;
 use crate::base::base_of;
 use crate::last_attempts;
 use crate::model::stored::{Header, Run};
-use crate::model::{Cell, CellStatus, MeasuredIn, RunReport, Sample, distinct};
+use crate::model::{Cell, CellStatus, MeasuredIn, Outcome, RunReport, Sample, distinct};
 use crate::quantities::Quantity;
 use crate::stats::{self, Estimate, Samples};
 use crate::verdicts::paired;
@@ -89,6 +89,16 @@ impl<'a> Assessed<'a> {
             Ok(at) => self.report.cells[at].status != CellStatus::Ok,
             Err(why) => why.was_asked_for(),
         }
+    }
+
+    /// How many samples of a cell failed, and how many there are.
+    fn failed(&self, cell: &Cell) -> (usize, usize) {
+        let Some(at) = self.cells().position(|own| own == cell) else {
+            return (0, 0);
+        };
+        let own = self.samples.iter().filter(|sample| sample.cell == at);
+        let is_failed = |sample: &&&Sample| matches!(sample.outcome, Outcome::Failed { .. });
+        (own.clone().filter(is_failed).count(), own.count())
     }
 
     /// Was it emulated? `None` where it has no figures.
@@ -250,7 +260,7 @@ impl<'a> Groups<'a> {
 
 impl Found<'_> {
     /// Whether a larger share of B's runs than of A's failed in samples of it, or of its base, could not build it, or had traffic that
-    /// took another way.
+    /// took another way; or whether a larger share of B's samples failed.
     pub(super) fn is_doubtful(&self) -> bool {
         let base = self.base.as_ref().map(|(_, base)| *base);
         let doubts = |run: &&Assessed<'_>| {
@@ -258,7 +268,15 @@ impl Found<'_> {
             cells.any(|cell| run.doubts(cell))
         };
         let of_side = |side: &Group<'_>| side.iter().filter(doubts).count();
-        self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
+        let cells = || std::iter::once(self.cell).chain(base);
+        let failed = self.groups.sides.each_ref().map(|side| {
+            let of_runs = side
+                .iter()
+                .flat_map(|run| cells().map(|cell| run.failed(cell)));
+            of_runs.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        });
+        let [(a, of_a), (b, of_b)] = failed;
+        b * of_a > a * of_b || self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
     }
 
     /// Whether a larger share of B's runs than of A's lacks this quantity, though they measured the cell. A percentile is known only in

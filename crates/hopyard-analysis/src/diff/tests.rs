@@ -12,7 +12,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Ask, Refused, diff};
 use crate::model::stored::Run;
-use crate::model::{Change, DiffReport, DiffWarningCode, MeasuredIn, Outcome};
+use crate::model::{
+    Change, DiffReport, DiffWarningCode, EndpointsAsked, MeasuredIn, Outcome, Settings,
+    SettingsReport, SwitchedBetween,
+};
 use crate::stats::{Verdict, standard_normal};
 use crate::testing::{measured, push, run};
 
@@ -314,6 +317,22 @@ fn only_what_differs_is_told() {
         .insert("retbleed".into(), "Vulnerable".into());
     env.sysctls.clear();
     b.header.window_ns = 100_000_000;
+    b.header.turn_ns = Some(20_000_000);
+    b.header.settings = Some(SettingsReport {
+        commands: Settings {
+            a: "true".into(),
+            b: "sysctl x=9".into(),
+            restore: None,
+        },
+        switched_between: SwitchedBetween::Turns,
+        switch_s: 0.01,
+    });
+    b.header.endpoints = Some(EndpointsAsked {
+        client: "ssh one".into(),
+        server: "ssh two".into(),
+        server_address: None,
+        cards: None,
+    });
     let report = of_two(&a, &b, &Ask::default()).unwrap();
     let told: Vec<_> = report
         .differences
@@ -327,6 +346,11 @@ fn only_what_differs_is_told() {
             ("net.ipv4.tcp_congestion_control", "cubic", ""),
             ("mitigation of retbleed", "", "Vulnerable"),
             ("window", "200ms", "100ms"),
+            ("turns", "off", "on"),
+            ("command of --a", "", "true"),
+            ("command of --b", "", "sysctl x=9"),
+            ("client reached by", "", "ssh one"),
+            ("server reached by", "", "ssh two"),
         ]
     );
 }

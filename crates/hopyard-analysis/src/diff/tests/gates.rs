@@ -67,6 +67,28 @@ fn a_gate_does_not_trust_figures_of_what_failed() {
     }
 }
 
+/// Both fail in each of their runs, B in more of its samples.
+#[test]
+fn a_gate_does_not_trust_the_rest_of_more_failures() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let broken = |runs: &[Run], count: usize| {
+        changed(runs, runs.len(), |run| {
+            let own = run.samples.iter_mut().filter(|sample| sample.cell == 1);
+            own.take(count).for_each(|sample| {
+                sample.outcome = Outcome::Failed {
+                    cause: "it broke".to_owned(),
+                };
+            });
+        })
+    };
+    let undecided = |of_a, of_b| {
+        let gate = between(&broken(&a, of_a), &broken(&b, of_b), &GATE).gate;
+        gate.unwrap().undecided
+    };
+    assert!(undecided(1, 3));
+    assert!(!undecided(3, 1) && !undecided(2, 2));
+}
+
 /// B with its first runs changed.
 fn changed(b: &[Run], runs: usize, change: impl Fn(&mut Run)) -> Vec<Run> {
     let mut b = b.to_vec();
