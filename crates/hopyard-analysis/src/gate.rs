@@ -67,6 +67,13 @@ impl Ruling {
         }
     }
 
+    /// Rules on nothing that an entry does not show: its figures are doubtful. A loss that they show still fails the gate.
+    pub(super) fn doubt(&mut self, entry: usize) {
+        self.blind[entry] = true;
+        // More blocks do not mend it.
+        self.blocks_needed = None;
+    }
+
     /// The gate. It is blind to so many `missing` comparisons besides, which could not be made.
     pub(super) fn report(&self, missing: usize) -> Gate {
         let count = |all: &[bool]| all.iter().filter(|is| **is).count();

@@ -8,9 +8,7 @@ use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
 use super::rounds;
 use crate::model::stored::Header;
-use crate::model::{
-    Cell, CellReport, FOR_A_VERDICT, Gate, LoadKind, Outcome, Sample, VerdictReport,
-};
+use crate::model::{Cell, CellReport, FOR_A_VERDICT, Gate, LoadKind, Sample, VerdictReport};
 use crate::stats::{self, Comparison, Judged, Verdict};
 
 /// Where a comparison of the table belongs.
@@ -46,9 +44,11 @@ pub(super) fn fill(
         .map(|(at, contrast)| (Place::Contrast(at), contrast.base.clone(), contrast.cells));
     let mut places = Vec::new();
     let mut table = Vec::new();
-    // Comparisons that a gate cannot rule on: the figure is known in too few blocks, the path could not be built, or the cell has
-    // no base.
-    let mut missing = uncompared(header, samples);
+    // What is left of a cell that failed in some blocks may be its better part.
+    let mut doubtful = Vec::new();
+    // Comparisons that a gate cannot rule on: the figure is known in too few blocks, the cell failed, could not be built, had no turn
+    // before the end, or has no base.
+    let mut missing = uncompared(header);
     for (place, name, (one, other)) in with_base.chain(beside) {
         let Cell { load, axes, .. } = &header.cells[one].cell;
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
@@ -59,14 +59,18 @@ pub(super) fn fill(
             if let Some(comparison) = comparison.filter(|_| are_proved) {
                 places.push((place, name.clone(), quantity, *load));
                 table.push(comparison);
+                doubtful.push(
+                    [one, other]
+                        .iter()
+                        .any(|&cell| cells[cell].failed_samples > 0),
+                );
             } else if is_guarded(place, quantity, *load) {
                 let both = [one, other];
                 let is_due = decides_width(quantity.name, *load, axes)
                     || both
                         .iter()
                         .any(|&cell| is_known(header, samples, cell, quantity));
-                let have = |cell: &usize| should_have_figures(header, samples, *cell);
-                missing += usize::from(is_due && both.iter().all(have));
+                missing += usize::from(is_due);
             }
         }
     }
@@ -90,7 +94,11 @@ pub(super) fn fill(
             .iter()
             .map(|&at| judged[at].smallest_detectable)
             .collect();
-        Ruling::of(&all, &detectable, loss, header.confidence)
+        let mut ruling = Ruling::of(&all, &detectable, loss, header.confidence);
+        let doubted = guarded.iter().enumerate();
+        let doubted = doubted.filter(|(_, at)| doubtful[**at]);
+        doubted.for_each(|(entry, _)| ruling.doubt(entry));
+        ruling
     });
     let mut answers = vec![BTreeMap::new(); contrasts.len()];
     for (at, ((place, base, quantity, _), judged)) in places.into_iter().zip(judged).enumerate() {
@@ -119,30 +127,21 @@ pub(super) fn fill(
     }
 }
 
-/// Whether the cell was measured, or could not be built. A failed one has an exit status of its own.
-fn should_have_figures(header: &Header, samples: &[&Sample], cell: usize) -> bool {
-    let mut own = samples.iter().filter(|sample| sample.cell == cell);
-    let is_measured = own.any(|sample| matches!(sample.outcome, Outcome::Measured(_)));
-    is_measured || header.cells[cell].unsupported.is_some()
-}
-
 /// Whether a cell has a figure in two blocks: then it is to be compared.
 fn is_known(header: &Header, samples: &[&Sample], cell: usize, quantity: &Quantity) -> bool {
     paired(header, samples, [cell, cell], quantity).0.len() >= 2
 }
 
 /// Main figures and costs of cells that have no base though one was asked for.
-fn uncompared(header: &Header, samples: &[&Sample]) -> usize {
+fn uncompared(header: &Header) -> usize {
     let cells = without_base(header).into_iter().map(|(cell, _)| cell);
-    let figures = cells
-        .filter(|cell| header.base_asked && should_have_figures(header, samples, *cell))
-        .map(|cell| {
-            let Cell { load, axes, .. } = &header.cells[cell].cell;
-            let compared = QUANTITIES.iter().filter(|q| q.compared && q.applies(*load));
-            compared
-                .filter(|q| decides_width(q.name, *load, axes))
-                .count()
-        });
+    let figures = cells.filter(|_| header.base_asked).map(|cell| {
+        let Cell { load, axes, .. } = &header.cells[cell].cell;
+        let compared = QUANTITIES.iter().filter(|q| q.compared && q.applies(*load));
+        compared
+            .filter(|q| decides_width(q.name, *load, axes))
+            .count()
+    });
     figures.sum()
 }
 

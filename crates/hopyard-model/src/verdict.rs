@@ -38,8 +38,8 @@ pub struct Gate {
     pub comparisons: usize,
     /// Comparisons that failed it.
     pub tripped: usize,
-    /// Comparisons that could not detect such a loss: too noisy, or without a verdict; of a diff also what B lost, and cells whose figures
-    /// of B are doubtful.
+    /// Comparisons that could not detect such a loss: too noisy, without a verdict, or of a cell that failed in some or all of its samples; of
+    /// a diff also what B lost, and cells whose figures of B are doubtful.
     pub blind: usize,
     /// No comparison failed it, but some could not have detected such a loss: it has neither passed nor failed.
     #[serde(default)]

@@ -99,6 +99,43 @@ fn a_gate_has_not_passed_where_a_cell_has_no_base() {
     assert_eq!((asked.comparisons, asked.blind), (known.comparisons + 2, 2));
 }
 
+/// What is left of it may be its better part, or nothing.
+#[test]
+fn a_gate_has_not_passed_where_a_cell_failed_or_had_no_turn() {
+    let broken = |ratio: f64, is_broken: fn(u32) -> bool, is_told: bool| {
+        let mut run = compared_over(BLOCKS, ratio);
+        run.header.fail_on = Some(0.2);
+        let is_meant = |cell: usize, block: u32| cell == 1 && is_broken(block);
+        run.samples
+            .retain(|sample| is_told || !is_meant(sample.cell, sample.block));
+        for sample in &mut run.samples {
+            if is_meant(sample.cell, sample.block) {
+                let cause = "it broke".to_owned();
+                sample.outcome = Outcome::Failed { cause };
+            }
+        }
+        gate(&run)
+    };
+    let whole = broken(1.0, |_| false, true);
+    assert!(!whole.undecided && !whole.failed, "{whole:?}");
+    for is_broken in [|_| true, |block| block == 3] as [fn(u32) -> bool; 2] {
+        let gate = broken(1.0, is_broken, true);
+        assert!(gate.undecided && !gate.failed && gate.blind > 0, "{gate:?}");
+        assert_eq!(
+            (gate.comparisons, gate.blocks_needed),
+            (whole.comparisons, None)
+        );
+    }
+    let never = broken(1.0, |_| true, false);
+    assert!(
+        never.undecided && never.comparisons == whole.comparisons,
+        "{never:?}"
+    );
+    // A loss that is seen in spite of it is a loss.
+    let slow = broken(0.5, |block| block == 3, true);
+    assert!(slow.failed && !slow.undecided, "{slow:?}");
+}
+
 fn first(run: &Run) -> CellReport {
     assess(run).cells.swap_remove(0)
 }
