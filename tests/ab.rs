@@ -181,19 +181,18 @@ fn a_command_that_fails_ends_the_run() {
         let what = [
             "run", "--paths", "veth", "--loads", "tcp_rr", "--window", "50ms", "--blocks", "1",
         ];
-        let commands = [
-            "--out",
-            &out,
-            "--a",
-            "true",
-            "--b",
-            "true",
-            "--restore",
-            "echo stuck; false",
-        ];
-        run(&[&what[..], &commands].concat())
+        let [free, done] = ["free", "restored"].map(|name| room.name(name));
+        let restore = format!("if test -e {free}; then echo >> {done}; else echo stuck; false; fi");
+        let commands = ["--a", "true", "--b", "true", "--restore", &restore];
+        run(&[&what[..], &["--out", &out], &commands].concat())
             .exits(2)
             .says(&["--restore failed", "stuck"]);
+        // It is not complete, so that it can be restored.
+        assert_eq!(restored(&room), 0);
+        std::fs::write(room.at("free"), "").unwrap();
+        let resume = [&["run", "--resume", &out][..], &commands].concat();
+        run(&resume).exits(0);
+        assert_eq!(restored(&room), 1);
     });
 }
 
@@ -367,6 +366,10 @@ fn wrong_use_is_refused() {
     refused(
         &[&["--decide", "3%", "--blocks", "4"][..], &few].concat(),
         &["--decide needs verdicts", "at least 8 blocks"],
+    );
+    refused(
+        &["--decide", "3%", "--half-width", "1%"],
+        &["--decide", "--half-width"],
     );
     refused(
         &[&["--decide", "3%"][..], &one].concat(),

@@ -18,7 +18,7 @@ const SHORT: Duration = Duration::from_millis(10);
 /// How often each command is tried before a run, unless that takes longer than `PILOT`.
 const PILOTS: usize = 5;
 const PILOT: Duration = Duration::from_millis(500);
-/// The most that a command may take in a run without a time limit.
+/// The most that a command may take in a run whose time the user has not limited.
 const LONGEST: Duration = Duration::from_secs(60);
 /// What a command may take at least, however little of the time limit is left: the switch that is under way when it ends is no failure.
 const ALWAYS: Duration = Duration::from_secs(10);
@@ -31,6 +31,8 @@ pub struct Host {
     is_changed: bool,
     /// When the run must end, if it has a time limit.
     run_end: Option<Instant>,
+    /// The most that a command may take.
+    longest: Duration,
     /// The longest that a switch has taken.
     slowest: Duration,
 }
@@ -43,6 +45,7 @@ impl Host {
             commands,
             is_changed: false,
             run_end: None,
+            longest: LONGEST,
             slowest: Duration::ZERO,
         }
     }
@@ -52,11 +55,17 @@ impl Host {
         self.run_end = time_limit.and_then(|limit| Instant::now().checked_add(limit));
     }
 
+    /// Lets a command take all that is left of a run's time, for a limit that the user gave.
+    pub fn allow_all_of_the_limit(&mut self) {
+        self.longest = Duration::MAX;
+    }
+
     /// How long a switch may take now.
     fn patience(&self) -> Duration {
         match self.run_end {
             Some(end) => end
                 .saturating_duration_since(Instant::now())
+                .min(self.longest)
                 .max(ALWAYS)
                 .max(2 * self.slowest),
             None => LONGEST,
@@ -211,6 +220,8 @@ mod tests {
         let mut host = host("true", "true", None);
         assert_eq!(host.patience(), LONGEST);
         host.limit(Some(Duration::from_secs(1000)));
+        assert_eq!(host.patience(), LONGEST);
+        host.allow_all_of_the_limit();
         let rest = host.patience();
         assert!(rest > 10 * ALWAYS && rest <= Duration::from_secs(1000));
         host.limit(Some(Duration::ZERO));

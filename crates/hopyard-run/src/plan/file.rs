@@ -147,6 +147,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
             .map(|b| source.read("base", b, base))
             .transpose()?,
         base_asked: false,
+        limit_asked: false,
         settings: None,
         endpoints: raw
             .endpoint

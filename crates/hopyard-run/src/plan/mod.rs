@@ -44,6 +44,9 @@ pub struct Plan {
     /// Whether the user gave that base. Then the plan does not run without it.
     #[serde(default)]
     pub base_asked: bool,
+    /// Whether the user gave the time limit. Then a command of a setting may take all of it.
+    #[serde(default)]
+    pub limit_asked: bool,
     /// What the recommended path must offer.
     #[serde(default)]
     pub needs: Vec<Feature>,

@@ -29,6 +29,7 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         parts: measured.map(|c| part(&c.change)).collect(),
         base: Some(Base::OFFLOAD.to_owned()),
         base_asked: false,
+        limit_asked: false,
         needs: Vec::new(),
         window: WINDOW,
         warm_up: WARM_UP,

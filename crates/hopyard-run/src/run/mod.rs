@@ -167,6 +167,9 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     };
     // The last trial: from here on the host must be restored.
     let mut host = plan.settings.clone().map(Host::new);
+    if let Some(host) = host.as_mut().filter(|_| plan.limit_asked) {
+        host.allow_all_of_the_limit();
+    }
     let mut header = Header {
         schema: store::SCHEMA.to_owned(),
         id: id(&started, &plan.name),
@@ -304,7 +307,10 @@ impl Prepared {
         let restored = self.restore();
         // After restoring: a run that is killed meanwhile can be continued, which restores the host.
         let outcome = outcome.and_then(|end| {
-            writer.finish(end)?;
+            // One whose host was not restored is not complete: continuing it restores the host.
+            if restored.is_ok() {
+                writer.finish(end)?;
+            }
             Ok(end)
         });
         let (end, failure) = match (outcome, restored) {

@@ -51,12 +51,16 @@ pub fn resume(
     sampler.profile_window = header.profile_window_ns.map(span);
     sampler.endpoints = endpoints.cloned();
     let here = meter::environment::capture(&sampler.meter);
-    same_machine(&header.environment, &here).map_err(&refused)?;
+    same_host(&header.environment, &here).map_err(&refused)?;
     // From here on the host is restored if the run is refused, and labs are tried in the state in which they were at first.
     let mut host = settings.cloned().map(Host::left_changed);
     if let Some(host) = &mut host {
+        if time_limit.is_some() {
+            host.allow_all_of_the_limit();
+        }
         host.restore().map_err(measure::Error::from)?;
     }
+    same_version(&header.environment, &here).map_err(&refused)?;
     same_state(&header, &here).map_err(&refused)?;
     if let Some(why) = missing_now(&header, &sampler)? {
         return Err(refused(why));
@@ -82,7 +86,9 @@ pub fn resume(
 /// # Errors
 /// It is not.
 pub fn check_machine(directory: &Path, then: &Environment) -> Result<(), Error> {
-    same_machine(then, &this_machine()?).map_err(refused(directory))
+    let now = this_machine()?;
+    let same = same_host(then, &now).and_then(|()| same_version(then, &now));
+    same.map_err(refused(directory))
 }
 
 /// This machine and its kernel.
@@ -102,17 +108,23 @@ fn refused(directory: &Path) -> impl Fn(String) -> Error {
     }
 }
 
-/// Figures of different machines, kernels or versions must not be mixed in one run.
-fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
-    let version = |env: &Environment| env.hopyard_version.clone();
-    let program = ("hopyard", version(then), version(now));
-    let other_program = (program.1 != program.2).then_some(program);
-    match then.differs_from(now).or(other_program) {
-        None => Ok(()),
-        Some((what, then, now)) => Err(format!(
-            "it was started on {what} `{then}`, and this is `{now}`: start a new run"
-        )),
+/// Figures of different machines or kernels must not be mixed in one run.
+fn same_host(then: &Environment, now: &Environment) -> Result<(), String> {
+    then.differs_from(now)
+        .map_or(Ok(()), |(what, then, now)| Err(other(what, &then, &now)))
+}
+
+/// Nor those of different versions of hopyard.
+fn same_version(then: &Environment, now: &Environment) -> Result<(), String> {
+    let [then, now] = [then, now].map(|env| &env.hopyard_version);
+    if then == now {
+        return Ok(());
     }
+    Err(other("hopyard", then, now))
+}
+
+fn other(what: &str, then: &str, now: &str) -> String {
+    format!("it was started on {what} `{then}`, and this is `{now}`: start a new run")
 }
 
 /// Checks that the program and what this machine is set to are those of a run: what was changed between two blocks would look like a

@@ -134,15 +134,22 @@ fn told(measured: Measured, json: bool) -> Done {
         directory,
         resumable,
     } = measured;
-    let status = if failure.is_none() || !run.samples.is_empty() {
-        show(&run, &directory, json, resumable)?
+    let shown = if failure.is_none() || !run.samples.is_empty() {
+        show(&run, &directory, json, resumable)
     } else {
-        ExitCode::SUCCESS
+        Ok(ExitCode::SUCCESS)
     };
-    match failure {
-        Some(failure) => Err(failure),
-        None if run.end == Some(End::Interrupted) => Ok(ExitCode::from(signals::INTERRUPTED)),
-        None => Ok(status),
+    match (failure, shown) {
+        // A host that is not restored matters more than a result that nobody can read.
+        (Some(failure), Err(unshown)) => {
+            crate::note(format_args!("{}", unshown.message));
+            Err(failure)
+        }
+        (Some(failure), Ok(_)) => Err(failure),
+        (None, Ok(_)) if run.end == Some(End::Interrupted) => {
+            Ok(ExitCode::from(signals::INTERRUPTED))
+        }
+        (None, shown) => shown,
     }
 }
 
@@ -271,6 +278,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         .map_err(Failure::request)?
         .unwrap_or_default();
     plan.time_limit = args.time_limit.or(plan.time_limit);
+    plan.limit_asked = args.time_limit.is_some();
     Ok(plan)
 }
 
@@ -311,7 +319,8 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     // Figures of another way than the path are no figures of the path. Where nothing was built, others may use the devices too.
     let is_found = |name: &str| hopyard_lab::path(name).is_ok_and(|path| !path.is_built);
     let failed = report.cells.iter().any(|cell| match cell.status {
-        CellStatus::Failed => true,
+        // One that had no turn before the end is for the gate to count, if there is one.
+        CellStatus::Failed => cell.failed_samples > 0 || report.gate.is_none(),
         CellStatus::Ok => !cell.way.problems.is_empty() && !is_found(&cell.path),
         CellStatus::Unsupported => false,
     });
