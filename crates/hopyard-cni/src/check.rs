@@ -7,10 +7,12 @@ use crate::call::Call;
 use crate::conf::Conf;
 use crate::container;
 use crate::error::{Error, Result, code};
+use crate::ipam::Ipam;
 use crate::names;
 use crate::outcome::{Addresses, previous};
-use crate::record::Record;
+use crate::record::{Entry, Record};
 use crate::switch;
+use crate::values::parse;
 
 fn changed(why: impl Into<String>) -> Error {
     Error::new(code::CHANGED, why)
@@ -27,10 +29,22 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     check_addresses(call, &inside, &addresses)?;
     check_port(call, &conf, &here, &addresses, mac.as_deref())?;
     if let Some(kind) = &mut conf.ipam {
-        // Whoever has reserved the addresses knows of them, whatever program is there by now.
-        let entry = Record::peek(&call.attachment());
-        kind.in_process |= entry.is_some_and(|entry| entry.is_reserved_here());
-        call.ipam(kind).check()?;
+        // Whoever has reserved the addresses knows of them, whatever program and configuration are there by now.
+        let entry = Record::peek(&call.attachment()).filter(Entry::is_reserved_here);
+        match entry {
+            Some(entry) => {
+                let mut recorded = parse(entry.conf.as_bytes())?;
+                recorded["prevResult"] = call.conf["prevResult"].clone();
+                kind.in_process = true;
+                let ipam = Ipam {
+                    args: &entry.args,
+                    conf: &recorded.to_string(),
+                    ..call.ipam(kind)
+                };
+                ipam.check()?;
+            }
+            None => call.ipam(kind).check()?,
+        }
     }
     Ok(())
 }

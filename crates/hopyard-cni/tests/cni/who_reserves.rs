@@ -161,6 +161,9 @@ fn check_asks_whoever_has_reserved() {
         let conf = with(&simple(), json!({ "prevResult": result }));
         install_own();
         host.call("CHECK", &conf, &container).works();
+        let mut other = conf.clone();
+        other["ipam"]["exclude"] = json!([]);
+        host.call("CHECK", &other, &container).works();
         // As an earlier version of the plugin wrote it.
         let mut entry: Value = serde_json::from_slice(&fs::read(record()).unwrap()).unwrap();
         entry.as_object_mut().unwrap().remove("in_process");
