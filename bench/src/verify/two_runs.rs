@@ -110,6 +110,7 @@ pub(crate) fn header(sampler: &Sampler, cells: &[Cell]) -> Header {
         margin: 0.0,
         base: None,
         base_asked: false,
+        limit_asked: false,
         needs: Vec::new(),
         time_limit_ns: None,
         profile: false,

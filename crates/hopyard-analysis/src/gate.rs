@@ -70,6 +70,7 @@ impl Ruling {
     /// Rules on nothing that an entry does not show: its figures are doubtful. A loss that they show still fails the gate.
     pub(super) fn doubt(&mut self, entry: usize) {
         self.blind[entry] = true;
+        self.catches[entry] = None;
         // More blocks do not mend it.
         self.blocks_needed = None;
     }

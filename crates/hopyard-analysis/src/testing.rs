@@ -90,6 +90,7 @@ pub fn run(paths: &[&str]) -> Run {
         fail_on: None,
         base: Some("veth".into()),
         base_asked: false,
+        limit_asked: false,
         needs: Vec::new(),
         left_out: Vec::new(),
         traces: Vec::new(),

@@ -1,6 +1,6 @@
 //! Comparisons with the base path, paired within blocks, judged as one table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::{base_of, without_base};
 use super::gate::{Guarded, Ruling};
@@ -49,8 +49,10 @@ pub(super) fn fill(
     // Comparisons that a gate cannot rule on: the figure is known in too few blocks, the cell failed, could not be built, had no turn
     // before the end, or has no base.
     let mut missing = uncompared(header);
+    let mut beside_others = BTreeSet::new();
     for (place, name, (one, other)) in with_base.chain(beside) {
         let Cell { load, axes, .. } = &header.cells[one].cell;
+        beside_others.extend([one, other]);
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
             let (own, others) = paired(header, samples, [one, other], quantity);
             // Figures of traffic that went another way are not compared.
@@ -74,6 +76,10 @@ pub(super) fn fill(
             }
         }
     }
+    // One that nothing is compared with would be passed over where it failed.
+    let failed = cells.iter().enumerate();
+    let failed = failed.filter(|(at, cell)| cell.failed_samples > 0 && !beside_others.contains(at));
+    missing += if header.base_asked { 0 } else { failed.count() };
     let table = moderated(&places, table);
     let judged = stats::judge(&table, header.margin, header.confidence);
     let all_guarded = places.iter().enumerate();

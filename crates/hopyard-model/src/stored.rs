@@ -71,6 +71,9 @@ pub struct Header {
     /// Whether the user gave that base. Then nothing replaces it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub base_asked: bool,
+    /// Whether the user gave the time limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub limit_asked: bool,
     /// What the recommended path must offer, as given with the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Feature>,

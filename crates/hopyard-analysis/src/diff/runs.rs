@@ -276,7 +276,9 @@ impl Found<'_> {
             of_runs.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
         });
         let [(a, of_a), (b, of_b)] = failed;
-        b * of_a > a * of_b || self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
+        // As far as whole samples tell.
+        b > (a * of_b).div_ceil(of_a.max(1))
+            || self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
     }
 
     /// Whether a larger share of B's runs than of A's lacks this quantity, though they measured the cell. A percentile is known only in

@@ -131,6 +131,18 @@ fn a_gate_has_not_passed_where_a_cell_failed_or_had_no_turn() {
         never.undecided && never.comparisons == whole.comparisons,
         "{never:?}"
     );
+    // One that is compared with nothing.
+    let mut alone = compared_over(BLOCKS, 1.0);
+    alone.header.fail_on = Some(0.2);
+    let mut other = alone.header.cells[1].clone();
+    other.cell.load = LoadKind::TcpRr;
+    alone.header.cells.push(other);
+    for block in 0..BLOCKS {
+        let cause = "it broke".to_owned();
+        push(&mut alone, block, 0, 2, Outcome::Failed { cause });
+    }
+    let found = gate(&alone);
+    assert!(found.undecided && found.blind == 1, "{found:?}");
     // A loss that is seen in spite of it is a loss.
     let slow = broken(0.5, |block| block == 3, true);
     assert!(slow.failed && !slow.undecided, "{slow:?}");

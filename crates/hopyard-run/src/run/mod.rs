@@ -186,6 +186,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         margin: plan.margin,
         base: base.clone(),
         base_asked: plan.base_asked,
+        limit_asked: plan.limit_asked,
         needs: plan.needs.clone(),
         time_limit_ns: plan.time_limit.map(ns),
         profile: false,
@@ -315,8 +316,7 @@ impl Prepared {
         });
         let (end, failure) = match (outcome, restored) {
             (Ok(end), Ok(())) => (Some(end), None),
-            (Ok(end), Err(error)) => (Some(end), Some(error)),
-            (Err(error), Ok(())) => (None, Some(error)),
+            (Ok(_), Err(error)) | (Err(error), Ok(())) => (None, Some(error)),
             (Err(error), Err(other)) => {
                 observer.note(&crate::chain(&other));
                 (None, Some(error))

@@ -46,21 +46,22 @@ pub fn resume(
     same_settings(begun, settings).map_err(&refused)?;
     let asked = endpoints.map(Endpoints::asked);
     same_endpoints(header.endpoints.as_ref(), asked.as_ref()).map_err(&refused)?;
+    same_host(&header.environment, &this_machine()?).map_err(&refused)?;
+    // From here on the host is restored if the run is refused, and labs are tried in the state in which they were at first.
+    let mut host = settings.cloned().map(Host::left_changed);
+    if let Some(host) = &mut host {
+        if time_limit.is_some() || header.limit_asked {
+            host.allow_all_of_the_limit();
+        }
+        host.restore().map_err(measure::Error::from)?;
+    }
+    // What the commands may have changed, such as the CPUs that are online, is looked at now.
     let span = Duration::from_nanos;
     let mut sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
     sampler.profile_window = header.profile_window_ns.map(span);
     sampler.endpoints = endpoints.cloned();
     let here = meter::environment::capture(&sampler.meter);
-    same_host(&header.environment, &here).map_err(&refused)?;
-    // From here on the host is restored if the run is refused, and labs are tried in the state in which they were at first.
-    let mut host = settings.cloned().map(Host::left_changed);
-    if let Some(host) = &mut host {
-        if time_limit.is_some() {
-            host.allow_all_of_the_limit();
-        }
-        host.restore().map_err(measure::Error::from)?;
-    }
-    same_version(&header.environment, &here).map_err(&refused)?;
+    same_machine(&header.environment, &here).map_err(&refused)?;
     same_state(&header, &here).map_err(&refused)?;
     if let Some(why) = missing_now(&header, &sampler)? {
         return Err(refused(why));
@@ -86,9 +87,7 @@ pub fn resume(
 /// # Errors
 /// It is not.
 pub fn check_machine(directory: &Path, then: &Environment) -> Result<(), Error> {
-    let now = this_machine()?;
-    let same = same_host(then, &now).and_then(|()| same_version(then, &now));
-    same.map_err(refused(directory))
+    same_machine(then, &this_machine()?).map_err(refused(directory))
 }
 
 /// This machine and its kernel.
@@ -108,19 +107,31 @@ fn refused(directory: &Path) -> impl Fn(String) -> Error {
     }
 }
 
-/// Figures of different machines or kernels must not be mixed in one run.
+/// The host that the commands of a run have changed: whatever they changed, it has these.
 fn same_host(then: &Environment, now: &Environment) -> Result<(), String> {
-    then.differs_from(now)
-        .map_or(Ok(()), |(what, then, now)| Err(other(what, &then, &now)))
+    let facts = |env: &Environment| {
+        [
+            ("host", env.hostname.clone()),
+            ("kernel", env.kernel_release.clone()),
+            ("kernel", env.kernel_version.clone()),
+        ]
+    };
+    let mut pairs = facts(then).into_iter().zip(facts(now));
+    match pairs.find(|(then, now)| then != now) {
+        None => Ok(()),
+        Some(((what, then), (_, now))) => Err(other(what, &then, &now)),
+    }
 }
 
-/// Nor those of different versions of hopyard.
-fn same_version(then: &Environment, now: &Environment) -> Result<(), String> {
-    let [then, now] = [then, now].map(|env| &env.hopyard_version);
-    if then == now {
-        return Ok(());
+/// Figures of different machines, kernels or versions must not be mixed in one run.
+fn same_machine(then: &Environment, now: &Environment) -> Result<(), String> {
+    let version = |env: &Environment| env.hopyard_version.clone();
+    let program = ("hopyard", version(then), version(now));
+    let other_program = (program.1 != program.2).then_some(program);
+    match then.differs_from(now).or(other_program) {
+        None => Ok(()),
+        Some((what, then, now)) => Err(other(what, &then, &now)),
     }
-    Err(other("hopyard", then, now))
 }
 
 fn other(what: &str, then: &str, now: &str) -> String {

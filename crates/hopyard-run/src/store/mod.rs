@@ -130,6 +130,7 @@ mod tests {
             margin: 0.02,
             base: None,
             base_asked: true,
+            limit_asked: true,
             needs: vec![Feature::Filter, Feature::HostAccess],
             time_limit_ns: None,
             profile: false,
