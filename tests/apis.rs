@@ -66,7 +66,7 @@ fn of_both(room: &Room, load: &str, api: &str, flows: u32) -> [Calls; 2] {
         "do": "connect", "spec": spec, "address": "127.0.0.1", "ports": serving["ports"], "cpus": cpus, "patience_ms": 5000
     }));
     assert_eq!(connected["is"], "connected", "{connected}");
-    // So long that what greets flows before it, by sockets, is less than a twentieth of all calls on a slow machine as well.
+    // Long enough that the greetings of flows, which use sockets, stay below a twentieth of all calls on a slow machine too.
     let run = timetable(100, 600);
     for end in [&mut server, &mut client] {
         end.say(&run);

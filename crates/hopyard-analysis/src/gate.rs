@@ -67,11 +67,11 @@ impl Ruling {
         }
     }
 
-    /// Rules on nothing that an entry does not show: its figures are doubtful. A loss that they show still fails the gate.
+    /// Marks an entry whose figures are doubtful. The gate does not pass with it; a loss that it shows still fails the gate.
     pub(super) fn doubt(&mut self, entry: usize) {
         self.blind[entry] = true;
         self.catches[entry] = None;
-        // More blocks do not mend it.
+        // More blocks would not help.
         self.blocks_needed = None;
     }
 

@@ -44,15 +44,15 @@ pub(super) fn fill(
         .map(|(at, contrast)| (Place::Contrast(at), contrast.base.clone(), contrast.cells));
     let mut places = Vec::new();
     let mut table = Vec::new();
-    // What is left of a cell that failed in some blocks may be its better part.
+    // Whether one of the cells failed in some blocks: those that are left may be its better ones.
     let mut doubtful = Vec::new();
     // Comparisons that a gate cannot rule on: the figure is known in too few blocks, the cell failed, could not be built, had no turn
     // before the end, or has no base.
     let mut missing = uncompared(header);
-    let mut beside_others = BTreeSet::new();
+    let mut compared = BTreeSet::new();
     for (place, name, (one, other)) in with_base.chain(beside) {
         let Cell { load, axes, .. } = &header.cells[one].cell;
-        beside_others.extend([one, other]);
+        compared.extend([one, other]);
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
             let (own, others) = paired(header, samples, [one, other], quantity);
             // Figures of traffic that went another way are not compared.
@@ -76,9 +76,9 @@ pub(super) fn fill(
             }
         }
     }
-    // One that nothing is compared with would be passed over where it failed.
+    // A cell that failed and is in no comparison counts as well.
     let failed = cells.iter().enumerate();
-    let failed = failed.filter(|(at, cell)| cell.failed_samples > 0 && !beside_others.contains(at));
+    let failed = failed.filter(|(at, cell)| cell.failed_samples > 0 && !compared.contains(at));
     missing += if header.base_asked { 0 } else { failed.count() };
     let table = moderated(&places, table);
     let judged = stats::judge(&table, header.margin, header.confidence);
@@ -101,9 +101,11 @@ pub(super) fn fill(
             .map(|&at| judged[at].smallest_detectable)
             .collect();
         let mut ruling = Ruling::of(&all, &detectable, loss, header.confidence);
-        let doubted = guarded.iter().enumerate();
-        let doubted = doubted.filter(|(_, at)| doubtful[**at]);
-        doubted.for_each(|(entry, _)| ruling.doubt(entry));
+        for (entry, &at) in guarded.iter().enumerate() {
+            if doubtful[at] {
+                ruling.doubt(entry);
+            }
+        }
         ruling
     });
     let mut answers = vec![BTreeMap::new(); contrasts.len()];

@@ -4,7 +4,7 @@ use crate::assess;
 use crate::base::base_of;
 use crate::last_attempts;
 use crate::model::stored::{Header, Run};
-use crate::model::{Cell, CellStatus, MeasuredIn, Outcome, RunReport, Sample, distinct};
+use crate::model::{Cell, CellStatus, MeasuredIn, RunReport, Sample, distinct};
 use crate::quantities::Quantity;
 use crate::stats::{self, Estimate, Samples};
 use crate::verdicts::paired;
@@ -97,8 +97,7 @@ impl<'a> Assessed<'a> {
             return (0, 0);
         };
         let own = self.samples.iter().filter(|sample| sample.cell == at);
-        let is_failed = |sample: &&&Sample| matches!(sample.outcome, Outcome::Failed { .. });
-        (own.clone().filter(is_failed).count(), own.count())
+        (self.report.cells[at].failed_samples as usize, own.count())
     }
 
     /// Was it emulated? `None` where it has no figures.
@@ -276,7 +275,7 @@ impl Found<'_> {
             of_runs.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
         });
         let [(a, of_a), (b, of_b)] = failed;
-        // As far as whole samples tell.
+        // Rounded up: where one run has a block more, the same share is no whole number of samples.
         b > (a * of_b).div_ceil(of_a.max(1))
             || self.is_more_in_b(self.groups.sides.each_ref().map(of_side))
     }

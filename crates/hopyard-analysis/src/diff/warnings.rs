@@ -73,8 +73,8 @@ fn about_the_gate(gate: &Gate, table: &Table) -> Vec<Told> {
         said.push((
             Code::GateMissing,
             format!(
-                "The gate does not trust B's figures of {}: a larger share of its samples than of A's failed, or a larger share of its runs has failed samples, cannot build it, \
-                 has no such figure, or has traffic that did not take the path (see B's own report).",
+                "The gate does not trust B's figures of {}: a larger share of its samples than of A's failed, \
+                 or a larger share of its runs has failed samples, cannot build it, has no such figure, or has traffic that did not take the path (see B's own report).",
                 table.doubtful.join(", ")
             ),
         ));

@@ -319,7 +319,7 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     // Figures of another way than the path are no figures of the path. Where nothing was built, others may use the devices too.
     let is_found = |name: &str| hopyard_lab::path(name).is_ok_and(|path| !path.is_built);
     let failed = report.cells.iter().any(|cell| match cell.status {
-        // One that had no turn before the end is for the gate to count, if there is one.
+        // The gate, if there is one, counts cells that had no turn before the end.
         CellStatus::Failed => cell.failed_samples > 0 || report.gate.is_none(),
         CellStatus::Ok => !cell.way.problems.is_empty() && !is_found(&cell.path),
         CellStatus::Unsupported => false,
