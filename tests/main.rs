@@ -42,6 +42,7 @@ mod flow_steering;
 mod forward;
 mod guest_hook;
 mod hooks;
+mod host_link;
 mod hostile_guests;
 mod hostile_runs;
 mod html;

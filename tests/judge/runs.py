@@ -11,7 +11,7 @@ from quantities import QUANTITIES, STREAMS, Subsystems, dig, named, unsettled
 OWN = {"busy_ratio", "softirq_ratio", "send_error_ratio", "cache_misses_per_packet", "settling_s"}
 STEAL = 0.01  # of the CPU time: a window with more is disturbed
 # Axes that only some paths have (Descriptor::OF_PATH).
-OF_PATH = {"containers", "ports", "rules", "chain", "segments", "routed", "guest_cpus", "guest_memory", "attach"}
+OF_PATH = {"containers", "host_link", "ports", "rules", "chain", "segments", "routed", "guest_cpus", "guest_memory", "attach"}
 OF_PATH |= {"queues", "queue_threads", "queue_length", "steering", "join", "hook", "services", "conntrack", "vhost"}
 
 

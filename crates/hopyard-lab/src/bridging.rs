@@ -6,10 +6,13 @@ use super::builder::ETH;
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
 use super::{Builder, Result};
-use crate::model::{Hop, Peer};
+use crate::model::{Hop, HostLink, Peer};
 
 /// The port of endpoint `b`.
 const PORT_B: &str = "veth-b";
+/// The port of the hub itself, and the device with its address, of a pair (axis `host_link`).
+const HOST_PORT: &str = "veth-host";
+const HOST_DEVICE: &str = "host0";
 
 /// A bridge that forwards at once, and everything: without spanning tree, forward delay and multicast snooping.
 pub fn forwarding_bridge() -> LinkKind<'static> {
@@ -35,8 +38,9 @@ impl Builder {
         }
         Ok(())
     }
-    /// The server of a path whose clients are ports of that bridge: the hub itself by the bridge's own device, or
-    /// what is behind another port.
+
+    /// The server of a path whose clients are ports of that bridge: the hub itself by the bridge's own device or by a
+    /// pair, or what is behind another port.
     ///
     /// # Errors
     /// The kernel cannot or will not.
@@ -47,6 +51,18 @@ impl Builder {
         way: &mut Vec<Hop>,
     ) -> Result<Endpoint> {
         match peer {
+            Peer::Host if self.axes().host_link == Some(HostLink::Pair) => {
+                self.veth((role::HUB, HOST_DEVICE), (role::HUB, HOST_PORT))?;
+                let hub = self.space(role::HUB)?;
+                hub.set_master(HOST_PORT, bridge)?;
+                // The bridge's own device hears every question of ARP too, and would answer for the pair. Xen's bridges had none.
+                hub.set_sysctl(&format!("net/ipv4/conf/{bridge}/arp_ignore"), "1")?;
+                way.extend([
+                    Hop::tx(role::HUB, HOST_PORT),
+                    Hop::rx(role::HUB, HOST_DEVICE),
+                ]);
+                self.endpoint(role::HUB, HOST_DEVICE, Subnet::LAN.host(host::HUB))
+            }
             Peer::Host => {
                 way.push(Hop::rx(role::HUB, bridge));
                 self.endpoint(role::HUB, bridge, Subnet::LAN.host(host::HUB))

@@ -2,7 +2,7 @@
 
 use super::{Build, Need, Path};
 use crate::builder::ETH;
-use crate::model::{Hop, Peer};
+use crate::model::{Hop, HostLink, Peer};
 use crate::topology::role;
 use crate::{Builder, Result, Subnet, Topology};
 
@@ -28,7 +28,7 @@ pub(super) static BRIDGE_NF: Path = Path {
 const fn path(build: Build) -> Path {
     Path {
         peers: &Peer::ALL,
-        axes: &["containers", "ports", "rules"],
+        axes: &["containers", "host_link", "ports", "rules"],
         rules_instead: |_| "family bridge of nftables; path bridge-nf",
         mtu_owner: "the bridge: its smallest port",
         has_vlans: |_| true,
@@ -52,7 +52,8 @@ fn build(lab: &mut Builder, peer: Peer, netfilter: bool) -> Result<Topology> {
     let mut way = Vec::new();
     let server = lab.bridged_server(BRIDGE_DEVICE, peer, &mut way)?;
     lab.add_static_neighbours(&clients, &server)?;
-    let in_use = clients.len() + usize::from(peer == Peer::Local);
+    let is_pair = lab.axes().host_link == Some(HostLink::Pair);
+    let in_use = clients.len() + usize::from(peer == Peer::Local || is_pair);
     for port in lab.idle_ports(in_use)? {
         lab.space(role::HUB)?.set_master(&port, BRIDGE_DEVICE)?;
     }

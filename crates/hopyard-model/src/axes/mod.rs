@@ -43,6 +43,7 @@ pub use digested::short_digest;
 pub use flows::{Containers, MOST_FLOWS};
 pub use guest::Attach;
 pub use hook::Hook;
+pub use hub::HostLink;
 pub use ip::Family;
 pub use napi::Napi;
 pub use offloads::{OffloadFlag, Switch};

@@ -11,6 +11,7 @@ use super::device_offload::DeviceOffloads;
 use super::flows::Containers;
 use super::guest::Attach;
 use super::hook::Hook;
+use super::hub::HostLink;
 use super::ip::Family;
 use super::napi::Napi;
 use super::offloads::Switch;
@@ -208,6 +209,8 @@ axes! {
     search: Option<SearchFor> = rates::SEARCH,
     /// When the flows begin; absent is all at once.
     start: Option<Start> = flows::START,
+    /// Where the host has its address on a bridge; absent is the bridge's own device.
+    host_link: Option<HostLink> = hub::HOST_LINK,
     /// Devices attached to the hub's switch, idle ones included; absent is those in use.
     ports: Option<u32> = hub::PORTS,
     /// Rules that match nothing, in the hub's forward hook; absent is none.

@@ -131,10 +131,10 @@ mod tests {
                 .build(),
         ];
         insta::assert_snapshot!(render(&report), @r#"
-        run,path,peer,load,flows,containers,message_size_bytes,request_size_bytes,response_size_bytes,outstanding,api,zerocopy,socket_buffer_bytes,send_buffer_bytes,congestion,mptcp,placement,client_cpus,scheduler,family,mtu_bytes,rate_bps,wire_pause_ns,pace_bps,pace_pause_ns,connections_per_s,distribution,trace,search,start,ports,rules,ruleset,services,conntrack,chain,segments,routed,guest_cpus,guest_memory_bytes,attach,vhost,queues,queue_threads,steering,queue_length,join,hook,offload,tso,gso,gro,lro,tx_checksum,device_offload,gso_max_bytes,napi,rps,rfs,xps,setting,status,cause,way_proved,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
-        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,,,,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,ok,,true,new_thing,1,1,1,0.95,10,,,,,,
-        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,,,,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,ok,,true,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
-        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,,,,,cubic,,split,,,4,1500,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"", twice",,,,,,,,,,,,,
+        run,path,peer,load,flows,containers,message_size_bytes,request_size_bytes,response_size_bytes,outstanding,api,zerocopy,socket_buffer_bytes,send_buffer_bytes,congestion,mptcp,placement,client_cpus,scheduler,family,mtu_bytes,rate_bps,wire_pause_ns,pace_bps,pace_pause_ns,connections_per_s,distribution,trace,search,start,host_link,ports,rules,ruleset,services,conntrack,chain,segments,routed,guest_cpus,guest_memory_bytes,attach,vhost,queues,queue_threads,steering,queue_length,join,hook,offload,tso,gso,gro,lro,tx_checksum,device_offload,gso_max_bytes,napi,rps,rfs,xps,setting,status,cause,way_proved,quantity,value,low,high,confidence,n,base,ratio,ratio_low,ratio_high,verdict,smallest_detectable
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,,,,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,ok,,true,new_thing,1,1,1,0.95,10,,,,,,
+        20260301T101500Z-paths,bridge,far,udp_rr,1,,,1,1,,,,,,,,split,,,4,1500,none,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,ok,,true,transactions_per_s,13000.5,12740.49,13260.51,0.95,10,veth,1.1,1.078,1.122,different,0.027999999999999997
+        20260301T101500Z-paths,netkit,local,tcp_rr,1,,,1,1,,,,,,cubic,,split,,,4,1500,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,failed,"the kernel said ""no"", twice",,,,,,,,,,,,,
         "#);
     }
 }
