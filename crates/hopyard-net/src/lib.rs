@@ -112,7 +112,7 @@ pub use limits::allow_files;
 pub use link::{Link, XdpHook};
 pub use lookup::WayTo;
 pub use macsec::{MacsecKey, MacsecTraffic, probe_macsec};
-pub use monitor::Monitor;
+pub use monitor::{Heard, Monitor};
 pub use netns::{BoundNs, NetNs, unbind};
 pub use nft::{
     NftChain, NftCounter, apply_ruleset, check_ruleset, count_chains, counted_chains, nft_chains,

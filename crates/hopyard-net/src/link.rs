@@ -1,7 +1,7 @@
 //! Making, changing, listing and deleting devices.
 
 mod place;
-mod read;
+pub(crate) mod read;
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -270,6 +270,15 @@ impl Handle {
     pub fn take_all_frames(&self, name: &str) -> Result<()> {
         let what = format!("have `{name}` take frames to every station");
         self.set_flag(&what, name, LinkFlags::Promisc, true)
+    }
+
+    /// Has it take frames to its own address and to groups alone, as a new device does.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Kernel`].
+    pub fn take_own_frames(&self, name: &str) -> Result<()> {
+        let what = format!("have `{name}` take its own frames alone");
+        self.set_flag(&what, name, LinkFlags::Promisc, false)
     }
 
     fn set_flag(&self, what: &str, name: &str, flag: LinkFlags, on: bool) -> Result<()> {

@@ -6,10 +6,25 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
 };
 
-use crate::{Error, NetNs, Result};
+use crate::attrs::{u16_at, u32_at};
+use crate::link::read;
+use crate::{Error, Link, NetNs, Result};
 
 /// `RTMGRP_LINK`, and addresses and routes of both families (`linux/rtnetlink.h`).
 const GROUPS: u32 = 1 | 0x10 | 0x40 | 0x100 | 0x400;
+
+/// `struct nlmsghdr` before what a message says, and the type of one about a device (`linux/rtnetlink.h`).
+const HEADER: usize = 16;
+const NEW_LINK: u16 = 16;
+
+/// What the kernel announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// A device that is new or another than it was, as it is now.
+    Link(Box<Link>),
+    /// Anything else: a device that went, an address, a route; or announcements that were lost for want of room.
+    Other,
+}
 
 /// Hears announcements from when it was opened.
 #[derive(Debug)]
@@ -35,18 +50,30 @@ impl Monitor {
             .map_err(|errno| Error::from_errno(what, errno))
     }
 
-    /// How many datagrams of announcements came since the last call; one that was lost for want of room
-    /// counts too.
+    /// What was announced since the last call.
     #[must_use]
-    pub fn heard(&self) -> usize {
+    pub fn heard(&self) -> Vec<Heard> {
         let mut room = [0; 8192];
-        let mut heard = 0;
+        let mut heard = Vec::new();
         loop {
             match recv(self.0.as_raw_fd(), &mut room, MsgFlags::empty()) {
                 Err(nix::Error::EAGAIN) => return heard,
-                Ok(_) | Err(nix::Error::ENOBUFS) => heard += 1,
-                Err(_) => return heard + 1,
+                Ok(length) => heard.push(of_message(&room[..length])),
+                Err(nix::Error::ENOBUFS) => heard.push(Heard::Other),
+                Err(_) => {
+                    heard.push(Heard::Other);
+                    return heard;
+                }
             }
         }
+    }
+}
+
+/// The kernel puts each announcement into a datagram of its own.
+fn of_message(datagram: &[u8]) -> Heard {
+    let length = u32_at(datagram, 0).map_or(0, |length| length as usize);
+    match (u16_at(datagram, 4), datagram.get(HEADER..length)) {
+        (Some(NEW_LINK), Some(said)) => Heard::Link(Box::new(read::parse(said))),
+        _ => Heard::Other,
     }
 }

@@ -23,7 +23,7 @@ const IFLA_VLAN_ID: u16 = 1;
 const IFLA_VXLAN_LINK: u16 = 3;
 const IFLA_AMT_LINK: u16 = 4;
 
-pub(super) fn parse(reply: &[u8]) -> Link {
+pub(crate) fn parse(reply: &[u8]) -> Link {
     let flags = u32_at(reply, 8).unwrap_or(0);
     let mut link = Link {
         index: u32_at(reply, 4).unwrap_or(0),
