@@ -21,9 +21,14 @@ const CHANGES: usize = 2000;
 /// Datagrams on their way at most, below what one queue holds.
 const WINDOW: u64 = 300;
 
+/// `struct where` of `drops.bpf.c`: the place in the kernel's code, and whether something was not ready.
+type Where = [u64; 2];
+/// A function of the kernel that threw packets away, and whether it did for want of a device or a queue that is ready.
+type Dropper = (String, bool);
+
 /// Counts packets of ours that the kernel threw away, by the place in its code.
 struct Drops {
-    places: HashMap<MapData, u64, u64>,
+    places: HashMap<MapData, Where, u64>,
     symbols: Symbols,
     _program: Ebpf,
 }
@@ -33,7 +38,7 @@ impl Drops {
     fn watch(mark: u32) -> Result<Self> {
         Self::attached(mark).map_err(|why| {
             Error::Lacking(format!(
-                "cannot count the packets that the kernel drops (it takes options CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS \
+                "cannot count the packets that the kernel drops (it takes Linux 6.0 with options CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS \
                  and CONFIG_KALLSYMS, and root): {why}"
             ))
         })
@@ -68,19 +73,41 @@ impl Drops {
     }
 
     /// By function.
-    fn by_function(&self) -> BTreeMap<String, u64> {
+    fn by_function(&self) -> BTreeMap<Dropper, u64> {
         let mut all = BTreeMap::new();
-        for (address, count) in self.places.iter().flatten() {
+        for ([address, not_ready], count) in self.places.iter().flatten() {
             let name = self.symbols.name(address);
-            *all.entry(name.unwrap_or_default()).or_insert(0) += count;
+            *all.entry((name.unwrap_or_default(), not_ready != 0))
+                .or_insert(0) += count;
         }
         all
     }
 }
 
-/// Is it the tap that threw a packet away, when the packet's queue was detached or had just gone?
-fn is_of_tap(function: &str) -> bool {
-    function.trim_start_matches('_').starts_with("tun_")
+/// What becomes of a packet whose queue goes (drivers/net/tun.c).
+#[derive(Debug, PartialEq, Eq)]
+enum Gone {
+    /// It was in the queue, and went with it.
+    WithItsQueue,
+    /// Its queue had been chosen, and was gone when it came.
+    BeforeItCame,
+    /// It was thrown away for another reason: the queue was full, say.
+    Otherwise,
+}
+
+impl Gone {
+    /// By the function that threw it away.
+    fn of((function, not_ready): &Dropper) -> Self {
+        // A function may be there in parts (`tun_queue_purge.isra.0`).
+        let function = function.split('.').next().unwrap_or_default();
+        match function.trim_start_matches('_') {
+            "tun_detach" | "tun_queue_purge" | "tun_ptr_free" | "tun_chr_close" => {
+                Self::WithItsQueue
+            }
+            "tun_net_xmit" if *not_ready => Self::BeforeItCame,
+            _ => Self::Otherwise,
+        }
+    }
 }
 
 /// A queue with what it should be.
@@ -254,26 +281,36 @@ pub(super) fn queues_come_and_go() -> Result<FunctionalCheck> {
 fn told(
     sent: u64,
     read: u64,
-    lost: &BTreeMap<String, u64>,
+    lost: &BTreeMap<Dropper, u64>,
     wrong: Option<String>,
     [is_refused, ends]: [bool; 2],
 ) -> FunctionalCheck {
-    let elsewhere: Vec<&str> = lost
-        .keys()
-        .map(String::as_str)
-        .filter(|name| !is_of_tap(name))
-        .collect();
-    let in_queues: u64 = lost.values().sum();
-    let unknown = sent.saturating_sub(read + in_queues);
+    let of = |gone: Gone| {
+        let lost = lost.iter().filter(move |(by, _)| Gone::of(by) == gone);
+        lost.map(|((name, _), count)| (name.as_str(), *count))
+    };
+    let count = |gone| of(gone).map(|(_, count)| count).sum::<u64>();
+    let elsewhere: Vec<&str> = of(Gone::Otherwise).map(|(name, _)| name).collect();
+    let unknown = sent.saturating_sub(read + lost.values().sum::<u64>());
     let mut seen = format!(
-        "in {CHANGES} changes of {SLOTS} queues while {sent} frames were sent, {read} reached exactly one attached queue and {in_queues} were lost with a queue that went"
+        "in {CHANGES} changes of {SLOTS} queues while {sent} frames were sent, {read} reached exactly one attached queue and {} were lost with a queue that went",
+        count(Gone::WithItsQueue)
     );
     let mut problems: Vec<String> = wrong.into_iter().collect();
+    let on_their_way = count(Gone::BeforeItCame);
+    if on_their_way > 0 {
+        problems.push(format!(
+            "{on_their_way} were lost that were in no queue, because the one that was chosen for them had just gone"
+        ));
+    }
     if unknown > 0 {
         problems.push(format!("{unknown} were lost nobody knows where"));
     }
     if !elsewhere.is_empty() {
-        problems.push(format!("some were lost in {}", elsewhere.join(", ")));
+        problems.push(format!(
+            "some were lost for another reason in {}",
+            elsewhere.join(", ")
+        ));
     }
     if read <= CHANGES as u64 {
         problems.push("too few were sent during the changes".to_owned());
@@ -302,12 +339,16 @@ mod tests {
     /// Every way in which the account may be wrong fails it; what went with a queue does not.
     #[test]
     fn each_frame_is_accounted_for() {
-        let lost = |function: &str| BTreeMap::from([(function.to_owned(), 10)]);
-        let of = |sent, read, lost: &BTreeMap<String, u64>, wrong: Option<&str>, ends| {
+        let lost_for =
+            |function: &str, not_ready| BTreeMap::from([((function.to_owned(), not_ready), 10)]);
+        let lost = |function: &str| lost_for(function, true);
+        let of = |sent, read, lost: &BTreeMap<Dropper, u64>, wrong: Option<&str>, ends| {
             told(sent, read, lost, wrong.map(str::to_owned), ends)
         };
         let whole = of(9010, 9000, &lost("__tun_detach"), None, [true; 2]);
         assert!(whole.passed, "{whole:?}");
+        let purged = lost_for("tun_queue_purge.isra.0", false);
+        assert!(of(9010, 9000, &purged, None, [true; 2]).passed);
         for (told, words) in [
             (
                 of(9011, 9000, &lost("tun_net_xmit"), None, [true; 2]),
@@ -315,7 +356,26 @@ mod tests {
             ),
             (
                 of(9010, 9000, &lost("udp_queue_rcv_skb"), None, [true; 2]),
-                "lost in udp_queue",
+                "reason in udp_queue",
+            ),
+            (
+                of(9010, 9000, &lost("tun_net_xmit"), None, [true; 2]),
+                "10 were lost that were in no queue",
+            ),
+            // A queue that is full, and a function of taps that has nothing to do with queues that go.
+            (
+                of(
+                    9010,
+                    9000,
+                    &lost_for("tun_net_xmit", false),
+                    None,
+                    [true; 2],
+                ),
+                "reason in tun_net_xmit",
+            ),
+            (
+                of(9010, 9000, &lost("tun_get_user"), None, [true; 2]),
+                "reason in tun_get_user",
             ),
             (
                 of(
