@@ -25,10 +25,16 @@ pub fn lacks(chosen: &[Chosen<'_>], cpus: u32) -> Vec<Lack> {
     for one in chosen {
         let claim = one.claim;
         let mut found: Vec<(String, bool)> = Vec::new();
-        found.extend(claim.missing.clone().map(|what| (what, false)));
+        let mut is_lacking = claim.checks.is_empty();
         for check in &claim.checks {
-            found.extend(of_check(*one, check, cpus));
+            let lacking = of_check(check, cpus);
+            is_lacking |= !lacking.is_empty();
+            found.extend(lacking);
+            found.extend(asked_by_name(*one, check).map(|why| (why, false)));
         }
+        // What a claim misses where something is lacking is not missed where all of it is there.
+        let missing = claim.missing.iter().filter(|_| is_lacking);
+        found.extend(missing.map(|what| (what.clone(), false)));
         for (what, in_guest) in found {
             match all.iter_mut().find(|lack| lack.what == what) {
                 Some(lack) if lack.claims.contains(&claim.id) => {}
@@ -44,8 +50,18 @@ pub fn lacks(chosen: &[Chosen<'_>], cpus: u32) -> Vec<Lack> {
     all
 }
 
+/// Why the plan of a part is not run unless its claim is named.
+fn asked_by_name(one: Chosen<'_>, check: &Check) -> Option<String> {
+    check.of_cells()?;
+    let unnamed = Chosen {
+        by_id: false,
+        ..one
+    };
+    put_off(&unnamed, one.plan_of(check), false)
+}
+
 /// What one part of a rule lacks; and whether a guest can have it.
-fn of_check<'a>(one: Chosen<'a>, check: &'a Check, cpus: u32) -> Vec<(String, bool)> {
+fn of_check(check: &Check, cpus: u32) -> Vec<(String, bool)> {
     match &check.judge {
         Judge::Missing { missing } => return vec![(missing.clone(), false)],
         Judge::Does { does } => {
@@ -64,17 +80,12 @@ fn of_check<'a>(one: Chosen<'a>, check: &'a Check, cpus: u32) -> Vec<(String, bo
             false,
         ));
     }
-    found.extend(
-        put_off(
-            &Chosen {
-                by_id: false,
-                ..one
-            },
-            one.plan_of(check),
-            false,
-        )
-        .map(|why| (why, false)),
-    );
+    let asks_for_vhost = check
+        .of_cells()
+        .is_some_and(|(_, cells)| cells.asks("vhost", "on"));
+    if asks_for_vhost {
+        found.extend(super::bench::lacking("queues-carry-by-vhost").map(|why| (why, false)));
+    }
     for path in check.named_paths() {
         let in_guest = super::in_guest::can_be_in_guest(&path);
         if let Some(why) = lacking(&path, false)

@@ -46,6 +46,12 @@ impl Selection {
         })
     }
 
+    /// Does it name that value of an axis?
+    pub(super) fn asks(&self, axis: &str, value: &str) -> bool {
+        let named = self.axes.get(axis);
+        named.is_some_and(|values| values.iter().any(|one| one == value))
+    }
+
     /// The paths named.
     #[must_use]
     pub fn paths(&self) -> &[String] {

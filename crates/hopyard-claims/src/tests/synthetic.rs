@@ -20,8 +20,8 @@ pub(super) enum Aim {
 }
 
 pub(super) const BLOCKS: u32 = 10;
-/// As many as the machines of the reports had.
-pub(super) const CPUS: u32 = 4;
+/// As many as the largest machine that a rule is about.
+pub(super) const CPUS: u32 = 8;
 
 /// How a value differs between blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
