@@ -181,15 +181,21 @@ class Curve:
 
     def leap(self, least=None):
         """The largest change between neighbours: first of those wholly beyond 40 points, by size. Where a rise of at least so much is
-        asked for, the largest rise: first of those wholly beyond that; where none is, any of them may be the largest."""
+        asked for, the largest rise: first of those wholly beyond that; where none is, any of them may be the largest. A rise of that
+        size over counts that are not next to each other may be a climb: of such a curve nothing is known."""
         places = len(self.counts) - 1
         each = 1 - (1 - self.confidence) / places
         steps = [student([row[i + 1] - row[i] for row in self.rows], each) for i in range(places)]
         if None in steps:
             return None
         if least is not None:
-            best = max(steps, key=lambda step: (step.low >= least, step.value))
-            return best if best.low >= least else best._replace(high=max(step.high for step in steps))
+            large = [step.low >= least for step in steps]
+            near = [b - a <= 1 for a, b in zip(self.counts, self.counts[1:])]
+            leaps = [step for step, is_large, is_near in zip(steps, large, near) if is_large and is_near]
+            if any(large) and not leaps:
+                return None
+            best = max(leaps or steps, key=lambda step: step.value)
+            return best if leaps else best._replace(high=max(step.high for step in steps))
         return max(steps, key=lambda step: (max(step.low, -step.high) >= 0.4, abs(step.value)))
 
     def r_squared(self):

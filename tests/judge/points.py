@@ -235,8 +235,8 @@ def of_curves(check, run):
             others = [other for base, other in found if is_base(cell, base, to[0])]
             shape = over(shape, others[0]) if others else None
         if shape is None:
-            # Measured at too few counts, it is no curve of that shape; one that is compared is missed.
-            gathered.lacks |= "to" in check
+            # Measured at too few counts, it is no curve of that shape; one that is compared, or leaps or climbs, is missed.
+            gathered.lacks |= "to" in check or check["shape"] == "leap"
         else:
             gathered.points.append(Point(lambda confidence, shape=shape: widened(shape, known_at, confidence)))
     return gathered

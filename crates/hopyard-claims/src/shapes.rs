@@ -44,7 +44,11 @@ pub(super) fn gather(
             }
         }
     }
-    let meant = Meant { wanted, values };
+    let meant = Meant {
+        wanted,
+        values,
+        found,
+    };
     let figures: Vec<(&Cell, Option<Estimate>)> = match wanted.shape {
         Shape::Fullness => {
             let first = |along: &Along<'_, Saturation>| full(along, run.header.confidence);
@@ -60,10 +64,11 @@ pub(super) fn gather(
         Shape::Leap => {
             // Shares rise by points; anything else changes by a factor.
             let least = wanted.at_least.filter(|_| name.ends_with("_ratio"));
-            meant.by_themselves(&curves::changes(run, &name), |along| match least {
-                Some(least) => rise(&of_curve(run, along), values, least),
-                None => Some(along.figure.change.clone()),
-            })
+            let changes = curves::changes(run, &name);
+            match least {
+                Some(least) => meant.leaps(&changes, least, gathered),
+                None => meant.by_themselves(&changes, |along| Some(along.figure.change.clone())),
+            }
         }
         Shape::Slopes => {
             let all = curves::slopes_around(run, &name, Shape::AT);
@@ -91,7 +96,7 @@ pub(super) fn gather(
             ),
         }
     }
-    if figures.is_empty() {
+    if figures.is_empty() && gathered.untested.is_empty() {
         gathered.note(format!(
             "no curve of {words} was measured at enough numbers of senders"
         ));
@@ -102,6 +107,7 @@ pub(super) fn gather(
 struct Meant<'a> {
     wanted: &'a Wanted<'a>,
     values: Values<'a>,
+    found: &'a [(&'a Cell, Vec<&'a Cell>)],
 }
 
 impl Meant<'_> {
@@ -128,6 +134,23 @@ impl Meant<'_> {
         figures.collect()
     }
 
+    /// The largest rise of each curve; of one that may climb step by step, why that is not known.
+    fn leaps<'c, T>(
+        &self,
+        all: &[Along<'c, T>],
+        least: f64,
+        gathered: &mut Gathered,
+    ) -> Vec<(&'c Cell, Option<Estimate>)> {
+        let mut figures = Vec::new();
+        for along in self.whole(all) {
+            match rise(&of_curve(self.values.run, along), self.values, least) {
+                Ok(figure) => figures.push((along.cell, figure)),
+                Err(why) => gathered.note(why),
+            }
+        }
+        figures
+    }
+
     /// The place of one curve over that of the other: both intervals count.
     fn compared<'c, T>(
         &self,
@@ -138,6 +161,19 @@ impl Meant<'_> {
         let Some(base) = &self.wanted.to else {
             return Vec::new();
         };
+        let run = self.values.run;
+        let in_curves: Vec<&Cell> = all
+            .iter()
+            .flat_map(|along| of_curve(run, along))
+            .map(|(_, cell)| cell)
+            .collect();
+        let alone = self.found.iter().map(|(cell, _)| *cell);
+        for cell in alone.filter(|cell| !in_curves.contains(cell)) {
+            gathered.note(format!(
+                "{}: one of its curves was measured at too few numbers of senders",
+                cell.path
+            ));
+        }
         let mut figures = Vec::new();
         for along in self.whole(all) {
             let mut others = all.iter().filter(|other| self.is_whole(other));
@@ -192,7 +228,49 @@ fn of_curve<'a, T>(run: &'a Run, along: &Along<'_, T>) -> Vec<(f64, &'a Cell)> {
 /// The largest rise between two neighbouring counts, before all others one that is shown to be as large as the rule asks for. Its
 /// interval allows for the choice among all neighbours (Bonferroni), and goes as high as that of any other: only where none may be so
 /// large is there no such rise. A fall, however large, is no rise.
-fn rise(cells: &[(f64, &Cell)], values: Values<'_>, least: f64) -> Option<Estimate> {
+///
+/// # Errors
+/// The only rises of that size are between counts with others between them, over which it may climb step by step.
+fn rise(
+    cells: &[(f64, &Cell)],
+    values: Values<'_>,
+    least: f64,
+) -> Result<Option<Estimate>, String> {
+    let Some(rises) = rises(cells, values) else {
+        return Ok(None);
+    };
+    let is_shown = |rise: &Estimate| rise.low >= least;
+    let is_next = |pair: &[(f64, &Cell)]| pair[1].0 - pair[0].0 <= 1.0;
+    let large = cells
+        .windows(2)
+        .zip(&rises)
+        .filter(|(_, rise)| is_shown(rise));
+    let (next, apart): (Vec<_>, Vec<_>) = large.partition(|(pair, _)| is_next(pair));
+    if let (true, Some((pair, rise))) = (next.is_empty(), apart.first()) {
+        let [from, to] = [pair[0].0, pair[1].0];
+        return Err(format!(
+            "it rises by {:.0} points between {from} and {to}, and whether it leaps there or climbs takes the numbers between them",
+            rise.value * 100.0
+        ));
+    }
+    // Of equal ones the first.
+    let largest = |rises: &mut dyn Iterator<Item = &Estimate>| {
+        let larger = rises.reduce(|a, b| if b.value > a.value { b } else { a });
+        larger.cloned()
+    };
+    if let Some(shown) = largest(&mut next.iter().map(|(_, rise)| *rise)) {
+        return Ok(Some(shown));
+    }
+    let highs = rises.iter().map(|rise| rise.high);
+    let most = highs.fold(f64::NEG_INFINITY, f64::max);
+    Ok(largest(&mut rises.iter()).map(|largest| Estimate {
+        high: most,
+        ..largest
+    }))
+}
+
+/// The rise from each count to the next, with intervals of simultaneous confidence.
+fn rises(cells: &[(f64, &Cell)], values: Values<'_>) -> Option<Vec<Estimate>> {
     let series = cells.iter().map(|(_, cell)| values.of(cell).ok());
     let series = series.collect::<Option<Vec<Series>>>()?;
     let blocks = shared_blocks(&series.iter().collect::<Vec<_>>());
@@ -206,20 +284,7 @@ fn rise(cells: &[(f64, &Cell)], values: Values<'_>, least: f64) -> Option<Estima
         rise.confidence = confidence;
         Some(rise)
     };
-    let rises = series.windows(2).map(change).collect::<Option<Vec<_>>>()?;
-    let is_shown = |rise: &Estimate| rise.low >= least;
-    let most = rises
-        .iter()
-        .map(|rise| rise.high)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let mut largest = rises.into_iter().max_by(|a, b| {
-        let by_size = a.value.total_cmp(&b.value);
-        is_shown(a).cmp(&is_shown(b)).then(by_size)
-    })?;
-    if !is_shown(&largest) {
-        largest.high = most;
-    }
-    Some(largest)
+    series.windows(2).map(change).collect()
 }
 
 /// The first count at which CPUs are full. What lies between two counts was not measured: it is above the last one at which they were

@@ -430,9 +430,9 @@ fn along(shape: Shape, aim: Aim, is_base: bool, cell: &Cell) -> Shown {
             let full = if is_late { 4.0 } else { 20.0 };
             little(if n >= full { 1.0 } else { 0.6 })
         }
-        (Shape::Leap, Aim::Inside) => little(if n >= 20.0 { 1.0 } else { 0.45 }),
+        (Shape::Leap, Aim::Inside) => little(if n >= 21.0 { 1.0 } else { 0.45 }),
         (Shape::Leap, Aim::Outside) => little(0.45 + 0.01 * n),
-        (Shape::Leap, Aim::Across) if n >= 20.0 => wide(0.9),
+        (Shape::Leap, Aim::Across) if n >= 21.0 => wide(0.9),
         (Shape::Leap, Aim::Across) => little(0.5),
         (Shape::Slopes, Aim::Inside) => little(bends(20.0)),
         (Shape::Slopes, Aim::Across) if n > 20.0 => wide(1e6 * (10.0 + n + (n - 20.0))),
