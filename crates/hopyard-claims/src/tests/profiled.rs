@@ -120,7 +120,7 @@ fn a_base_may_be_measured_by_a_quantity_of_its_own() {
     of(&own, ClaimVerdict::Holds, 3.0, words);
     let nd5 = choose(reports().unwrap(), &["ND5".to_owned()]).unwrap()[0].claim;
     let base = nd5.checks[0].of_base().unwrap();
-    assert_eq!(*base, "share bridge".parse::<What>().unwrap());
+    assert_eq!(*base, "cost of bridge".parse::<What>().unwrap());
 }
 
 /// Leaving a thing out is the authority on what it costs; a profile stands beside it (ND1, ND2).

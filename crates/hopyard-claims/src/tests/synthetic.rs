@@ -226,8 +226,10 @@ fn usual(name: &str, cell: usize) -> f64 {
             "cpu_ns_per_transaction" | "client_cpu_ns_per_switch" => 5e3,
             "softirq_ratio" => 0.2,
             "settling_s" => 300.0,
-            name if name.starts_with("cost of ") => 0.1,
             // Of more subsystems it is more.
+            name if name.starts_with("cost of ") => {
+                0.01 * 3.0_f64.powi(i32::try_from(name.split('+').count()).unwrap())
+            }
             name if name.ends_with("share_ratio") => {
                 0.02 * 3.0_f64.powi(i32::try_from(name.split('+').count()).unwrap())
             }
