@@ -162,6 +162,11 @@ def decided(check, gathered, shown):
     return "undecided" if gathered.unshown and verdict == "holds" else verdict
 
 
+def is_withheld(check, verdict):
+    """Are figures of what stands in unable to show that?"""
+    return {"fails": "weaker", "holds": "stronger"}.get(verdict) in check
+
+
 def judge_check(check, gathered, figures, evidence):
     all_points = placed(check, check, gathered, figures)
     shown = [one for one in all_points if one]
@@ -172,7 +177,7 @@ def judge_check(check, gathered, figures, evidence):
     if check["judge"] == "does":
         seen = evidence[1].get(check["does"], {}).get("Ok")
         verdict = "untestable" if seen is None else "holds" if seen["passed"] else "fails"
-    if verdict == "fails" and "weaker" in check:
+    if is_withheld(check, verdict):
         verdict = "untestable"
     points = [{"lies": lies} | own._asdict() for own, lies in shown]
     lacks = lacks or verdict == "untestable"
@@ -205,7 +210,8 @@ def answer(question, report, evidence):
         figures.append([interval._asdict() for interval in known])
         if "says" in asked:
             shown = [found for found in placed(asked, asked, one, places) if found]
-            said.append(asked["says"].get(SAYS.get(decided(asked, one, shown))))
+            verdict = decided(asked, one, shown)
+            said.append(None if is_withheld(asked, verdict) else asked["says"].get(SAYS.get(verdict)))
         else:
             said.append(None)
     return {"id": question["id"], "figures": figures, "said": said}

@@ -23,6 +23,7 @@ pub(super) fn answer(chosen: Chosen<'_>, evidence: &Evidence) -> QuestionReport 
     // Places that decide which answer it is: one of many may lie outside by chance, as those of a claim may.
     let deciding = gathered.iter().filter(|(check, _)| check.says.is_some());
     let places = deciding.map(|(_, gathered)| gathered.points.len()).sum();
+    let checks: Vec<&Check> = question.measured().collect();
     let figures: Vec<AnswerFigure> = gathered
         .into_iter()
         .map(|(check, gathered)| of_points(check, gathered, places, evidence))
@@ -34,17 +35,22 @@ pub(super) fn answer(chosen: Chosen<'_>, evidence: &Evidence) -> QuestionReport 
         id: question.id.clone(),
         question: question.statement.clone(),
         method: question.measure.clone(),
-        answered: answered(&figures),
+        answered: answered(&checks, &figures),
         answer: sentences.join(" "),
         figures,
     }
 }
 
-fn answered(figures: &[AnswerFigure]) -> Answered {
+/// A question is answered wholly if nothing is missing, and each figure decides what it means.
+fn answered(checks: &[&Check], figures: &[AnswerFigure]) -> Answered {
     let is_known = |figure: &AnswerFigure| !figure.points.is_empty() || figure.seen.is_some();
+    let is_whole = |(check, figure): (&&Check, &AnswerFigure)| {
+        let across = check.says.as_ref().map(|says| &says.across);
+        figure.missing.is_empty() && (across.is_none() || figure.says.as_ref() != across)
+    };
     if !figures.iter().any(is_known) {
         Answered::Open
-    } else if figures.iter().all(|figure| figure.missing.is_empty()) {
+    } else if checks.iter().zip(figures).all(is_whole) {
         Answered::Whole
     } else {
         Answered::Partly
@@ -101,7 +107,10 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             None => missing.push("it was not tried".to_owned()),
         }
     }
-    let says = check.says.as_ref().and_then(|says| says.of(verdict));
+    let withheld = check.shown_by_no_figure(verdict);
+    missing.extend(withheld.map(str::to_owned));
+    let says = check.says.as_ref().filter(|_| withheld.is_none());
+    let says = says.and_then(|says| says.of(verdict));
     AnswerFigure {
         what: gathered.what,
         quantity: gathered.quantity,

@@ -148,10 +148,10 @@ fn deciding<'a>(part: &'a Judged<'a>) -> Option<Deciding<'a>> {
     let lacks = |needed: usize, lies| needed.saturating_sub(count(lies));
     let needed = lacks(over.outside(points.len()), BoundPosition::Outside);
     let refuting = nearest(outside, needed, true);
-    // A part that shows nothing by failing.
-    let refuting = refuting.filter(|_| part.check.weaker.is_none());
+    let is_shown = |verdict| part.check.shown_by_no_figure(verdict).is_none();
+    let refuting = refuting.filter(|_| is_shown(ClaimVerdict::Fails));
     let needed = lacks(over.within(points.len()), BoundPosition::Inside);
-    let showing = nearest(inside, needed, false);
+    let showing = nearest(inside, needed, false).filter(|_| is_shown(ClaimVerdict::Holds));
     soonest(refuting.into_iter().chain(showing))
 }
 

@@ -15,7 +15,7 @@ use super::bounds::Bounds;
 use super::published::Published;
 use super::select::Selection;
 use super::what::What;
-use crate::model::axis;
+use crate::model::{ClaimVerdict, axis};
 
 /// A part of a rule.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -41,6 +41,8 @@ pub struct Check {
     pub given: Option<Given>,
     /// Why figures here can show that the rule holds, and cannot show that it fails.
     pub weaker: Option<String>,
+    /// Why figures here can show that the rule fails, and cannot show that it holds.
+    pub stronger: Option<String>,
     /// Is within the rule what lies beyond both bounds?
     pub beyond: bool,
     /// A further grade of the statement, judged beside it.
@@ -246,6 +248,15 @@ impl Grade {
 }
 
 impl Check {
+    /// Why figures here cannot show that verdict: what stands in has less of an effect than the rule is about, or more.
+    pub(super) fn shown_by_no_figure(&self, verdict: ClaimVerdict) -> Option<&str> {
+        match verdict {
+            ClaimVerdict::Fails => self.weaker.as_deref(),
+            ClaimVerdict::Holds => self.stronger.as_deref(),
+            ClaimVerdict::Undecided | ClaimVerdict::Untestable => None,
+        }
+    }
+
     pub(super) fn bounds(&self) -> Bounds {
         Bounds::new(self.at_least, self.at_most).or_beyond(self.beyond)
     }

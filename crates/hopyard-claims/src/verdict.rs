@@ -143,13 +143,9 @@ fn of_points<'a>(
             None => untested.push("it was not tried".to_owned()),
         }
     }
-    if let Some(weaker) = check
-        .weaker
-        .as_ref()
-        .filter(|_| verdict == ClaimVerdict::Fails)
-    {
+    if let Some(why) = check.shown_by_no_figure(verdict) {
         verdict = ClaimVerdict::Untestable;
-        untested.push(weaker.clone());
+        untested.push(why.to_owned());
     }
     let grade = check.grade.as_ref().filter(|_| !points.is_empty());
     let grade = grade.map(|grade| GradeReport {

@@ -64,6 +64,7 @@ impl TryFrom<Raw> for Given {
             cpus: None,
             given: None,
             weaker: None,
+            stronger: None,
             beyond: false,
             grade: None,
             says: None,

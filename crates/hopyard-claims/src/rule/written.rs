@@ -37,6 +37,7 @@ pub(super) struct Raw {
     cpus: Option<u32>,
     given: Option<Given>,
     weaker: Option<String>,
+    stronger: Option<String>,
     #[serde(default)]
     beyond: bool,
     grade: Option<Grade>,
@@ -147,6 +148,7 @@ impl Check {
             cpus: raw.cpus,
             given: raw.given,
             weaker: raw.weaker,
+            stronger: raw.stronger,
             beyond: raw.beyond,
             grade: raw.grade,
             says: raw.says,

@@ -109,6 +109,8 @@ fn what_is_decided_or_takes_too_long_is_left_alone() {
         "at_least = 0.95\nweaker = \"something is lost\"\n",
     );
     assert!(next(&weaker, timed(8, 0.01), 3600).is_none());
+    let stronger = weaker.replace("weaker", "stronger");
+    assert!(next(&stronger, timed(8, 0.01), 3600).is_some());
     // A value on the bound is never decided.
     let mut even = timed(8, 0.01);
     for sample in &mut even.samples {

@@ -189,6 +189,23 @@ fn a_weaker_stand_in_shows_a_claim_and_refutes_none() {
     }
 }
 
+/// ND3: what stands in has more of an effect than what is claimed. Too little of it refutes the claim, enough shows nothing.
+#[test]
+fn a_stronger_stand_in_refutes_a_claim_and_shows_none() {
+    let least = format!("{ONE}stronger = \"hooks are left\"\n");
+    for (cost, verdict) in [
+        (1.2, ClaimVerdict::Untestable),
+        (1.01, ClaimVerdict::Fails),
+        (1.05, ClaimVerdict::Undecided),
+    ] {
+        let run = made(&[("bridge-nf", 1e9 / cost), ("bridge", 1e9)], 10, 0.001);
+        let claim = judged(&least, run);
+        assert_eq!(claim.verdict, verdict, "{cost}: {claim:#?}");
+        let says = claim.sentence.contains("hooks are left");
+        assert_eq!(says, verdict == ClaimVerdict::Untestable);
+    }
+}
+
 /// PL10, the last part: a figure that is other than 1, one way or the other.
 #[test]
 fn beyond_two_bounds() {
