@@ -166,6 +166,7 @@ QUANTITIES = {
     "skbs_per_s": (STREAMS, per_second("arrived", "skbs")),
     "bytes_per_skb": (STREAMS, lambda m, _: m["arrived"]["bytes"] / m["arrived"]["skbs"] if m.get("arrived") else None),
     "client_cpu_busy_ratio": (EVERY, lambda m, _: dig(m, "client_cpus", "busy_ratio")),
+    "server_cpu_busy_ratio": (EVERY, lambda m, _: dig(m, "server_cpus", "busy_ratio")),
     "client_context_switches_per_s": (EVERY, switches),
     "client_cpu_ns_per_switch": (EVERY, lambda m, t: per_switch(m, t) if net_cpu(m, t) is not None else None),
     "client_cache_misses_per_s": (EVERY, per_second("client_scheduling", "cache_misses")),

@@ -147,6 +147,7 @@ pub fn measured(bytes: u64) -> Measurement {
         tcp: None,
         client_scheduling: Scheduling::default(),
         client_cpus: None,
+        server_cpus: None,
         allowed_cpus: None,
         arrived: Some(Arrived {
             bytes,

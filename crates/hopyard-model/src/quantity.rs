@@ -74,6 +74,8 @@ pub const PDV_P99: &str = "jitter_pdv_p99_ns";
 pub const GAP_SD: &str = "interarrival_sd_ns";
 /// Share of the client's CPUs that is busy.
 pub const CLIENT_CPU: &str = "client_cpu_busy_ratio";
+/// Share of the server's CPUs that is busy.
+pub const SERVER_CPU: &str = "server_cpu_busy_ratio";
 /// Context switches of the client's threads.
 pub(crate) const CLIENT_SWITCHES: &str = "client_context_switches_per_s";
 /// Median number of consecutive datagrams of one flow on arrival.

@@ -122,6 +122,9 @@ pub struct Measurement {
     /// together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpus: Option<BusyCpus>,
+    /// The same of the server's, absent in runs of versions that did not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpus: Option<BusyCpus>,
     /// Use of all CPUs that the run may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<BusyCpus>,
@@ -227,7 +230,7 @@ impl Measurement {
         self.cpu.check()?;
         self.machines.iter().try_for_each(MachineUse::check)?;
         self.clocks.as_ref().map_or(Ok(()), ClocksCompared::check)?;
-        let busy = [self.client_cpus, self.allowed_cpus];
+        let busy = [self.client_cpus, self.server_cpus, self.allowed_cpus];
         plausible(&[
             ("window_ns", self.window_ns),
             ("received", self.received.largest()),
@@ -356,6 +359,7 @@ impl Turn {
             tcp: None,
             client_scheduling: Scheduling::default(),
             client_cpus: None,
+            server_cpus: None,
             allowed_cpus: None,
             arrived: None,
             devices: Vec::new(),

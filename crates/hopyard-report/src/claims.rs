@@ -70,6 +70,7 @@ pub fn words(name: &str) -> String {
         "skbs_per_s" => "skbs per second".to_owned(),
         "settling_s" => "time to settle, s".to_owned(),
         "client_cpu_busy_ratio" => "the senders' CPU".to_owned(),
+        "server_cpu_busy_ratio" => "the receiver's CPU".to_owned(),
         "interarrival_sd_ns" => "jitter".to_owned(),
         "bytes_per_skb" => "bytes per skb".to_owned(),
         name => match name.strip_suffix(" share_ratio") {

@@ -13,9 +13,9 @@ pub(crate) use crate::model::quantity::{
     GAP_SD, GOODPUT, GUEST_STEAL, LATENCY_MAX, LATENCY_P50, LATENCY_P99, LATENCY_P999, LOST,
     NORMALIZED, PACKETS, PDV, PDV_P99, QUEUE_CHANGES, QUEUES_IN_USE, RECEIVER_BUSY,
     RECEIVER_DROPPED, REORDERED, RETRANSMITS, RUN_LENGTH, SEND_ERRORS, SENDER_LATE, SENT,
-    SERVER_BUSY_CORES, SERVER_CPU_PER_BYTE, SERVER_CPU_PER_PACKET, SERVER_CPU_PER_TRANSACTION,
-    THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER, TRANSACTIONS, TRIALS,
-    ZERO_COPY_COPIED,
+    SERVER_BUSY_CORES, SERVER_CPU, SERVER_CPU_PER_BYTE, SERVER_CPU_PER_PACKET,
+    SERVER_CPU_PER_TRANSACTION, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER, THROUGHPUT_UPPER,
+    TRANSACTIONS, TRIALS, ZERO_COPY_COPIED,
 };
 
 pub(super) use crate::assess::{cost as cpu_cost, main_figure};
@@ -134,6 +134,7 @@ pub(super) fn words(name: &str) -> String {
         PDV_P99 => "PDV (p99)".to_owned(),
         GAP_SD => "jitter (sd of gaps)".to_owned(),
         CLIENT_CPU => "client's CPUs busy".to_owned(),
+        SERVER_CPU => "server's CPUs busy".to_owned(),
         RUN_LENGTH => "run length (median)".to_owned(),
         REORDERED => "reordered".to_owned(),
         QUEUE_CHANGES => "queue changes of a flow".to_owned(),

@@ -20,6 +20,7 @@ mod quiet;
 mod search;
 mod timing;
 pub mod turns;
+mod used_cpus;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +38,8 @@ pub(crate) use self::own_lab::let_netns_cleanup_end;
 pub use self::places::{Places, places};
 pub(crate) use self::quiet::QuietReading;
 pub use self::quiet::{IdleState, QuietCores};
-use crate::lab::{self, Endpoints, Lab, Topology};
+use self::used_cpus::UsedCpus;
+use crate::lab::{self, Endpoint, Endpoints, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
 use crate::load::{Place, least_load, pace_of};
@@ -183,10 +185,16 @@ impl Sampler {
         if let Some(Cpus(cpus)) = &cell.axes.client_cpus {
             places.client.clone_from(cpus);
         }
-        let client_cpus = match &*places.client {
-            _ if client.guest_cpus.is_some() || elsewhere::is_other_machine(lab) => Vec::new(),
+        let is_elsewhere = elsewhere::is_other_machine(lab);
+        let of_end = |end: &Endpoint, chosen: &[usize]| match chosen {
+            _ if end.guest_cpus.is_some() || is_elsewhere => Vec::new(),
             [] => allowed_cpus.clone(),
             chosen => chosen.to_vec(),
+        };
+        let cpus = UsedCpus {
+            client: of_end(client, &places.client),
+            server: of_end(server, &places.server),
+            allowed: allowed_cpus.clone(),
         };
         let mut spec = spec_of(cell.load, &cell.axes)?.over(lab.path.sockets);
         (spec.service_time_ns, spec.pause_ns) = (ns(self.service_time), ns(self.pause));
@@ -195,8 +203,7 @@ impl Sampler {
             clients: lab.start_clients(&self.program)?,
             server: lab.start_worker(server, &self.program)?,
             is_received_by_server: cell.load.is_stream() && !cell.load.is_from_server(),
-            client_cpus,
-            allowed_cpus,
+            cpus,
             machines: Machines::Here,
         };
         ends.machines = Machines::of(lab, &mut ends.clients, &mut ends.server)
@@ -227,10 +234,9 @@ impl Sampler {
         let beside = || AuxCounters::read(lab, &guests);
         // The load may fill every CPU.
         let prompt = ends.is_crowded.then(cpu::RealtimeGuard::new);
-        let (client_cpus, allowed_cpus) = (ends.client_cpus.clone(), ends.allowed_cpus.clone());
-        let cpus = (&*client_cpus, &*allowed_cpus);
+        let cpus = ends.cpus.clone();
         let wait = |instant_ns| ends.wait_until(instant_ns);
-        let observed = self.observe(lab, ours, timetable, beside, cpus, wait)?;
+        let observed = self.observe(lab, ours, timetable, beside, &cpus, wait)?;
         drop(prompt);
         let (clients, server) = ends.done()?;
         let clocks = ends.check_clocks(timetable.window_ns(), lab.has_one_clock())?;
@@ -254,7 +260,7 @@ impl Sampler {
         ours: OwnProcesses<'_>,
         timetable: Timetable,
         beside: impl Fn() -> Result<AuxCounters, Error>,
-        (client_cpus, allowed_cpus): (&[usize], &[usize]),
+        cpus: &UsedCpus<Vec<usize>>,
         mut wait_until: impl FnMut(u64) -> Result<(), Error>,
     ) -> Result<Observed, Error> {
         let counters = || -> Result<_, Error> {
@@ -280,8 +286,7 @@ impl Sampler {
             unix_connections,
             beside: last.since(&first),
             cpu: closed.since(&opened),
-            client_cpus: closed.busy(&opened, client_cpus),
-            allowed_cpus: closed.busy(&opened, allowed_cpus),
+            busy: cpus.map(|cpus| closed.busy(&opened, cpus)),
             devices: devices::since(&after, &before),
             devices_ns: ended_ns.saturating_sub(began_ns),
             late_ns: timetable.lateness(began_ns, ended_ns),

@@ -144,6 +144,11 @@ pub static QUANTITIES: &[Quantity] = &[
         |_| true,
     ),
     shown(
+        "server_cpu_busy_ratio",
+        Kind::Value(|m, _| Some(m.server_cpus?.busy_ratio)),
+        |_| true,
+    ),
+    shown(
         "cpu_busy_ratio",
         Kind::Value(|m, _| Some(m.allowed_cpus?.busy_ratio)),
         |_| true,

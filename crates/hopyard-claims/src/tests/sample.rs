@@ -46,6 +46,10 @@ pub(super) fn sample(values: &BTreeMap<&str, f64>) -> Measurement {
         cpus: 1,
         busy_ratio,
     });
+    m.server_cpus = has("server_cpu_busy_ratio").map(|busy_ratio| BusyCpus {
+        cpus: 1,
+        busy_ratio,
+    });
     let counted = |name: &str| has(name).map(|v| count(v * window_s));
     let turns = per_switch
         .zip(busy)

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::aux_counters::Passed;
 use super::machines::Machines;
 use super::proof_segments::{self, Parts};
+use super::used_cpus::UsedCpus;
 use super::{Error, QuietCores, connections, elsewhere};
 use crate::lab::{Client, Lab, Topology, is_beside_the_wire};
 use crate::load::protocol::Tallied;
@@ -49,9 +50,8 @@ pub(super) struct Observed {
     /// How much later than planned the devices were read at an edge, ns.
     pub(super) late_ns: u64,
     pub(super) beside: Passed,
-    /// Use of the CPUs that the client's flows may run on, and of all CPUs.
-    pub(super) client_cpus: Option<BusyCpus>,
-    pub(super) allowed_cpus: Option<BusyCpus>,
+    /// How busy the CPUs are.
+    pub(super) busy: UsedCpus<Option<BusyCpus>>,
     /// As the hub tracks them at the end, before they are closed.
     pub(super) connections: Option<Connections>,
     /// As the kernel lists those of Unix sockets while the traffic goes.
@@ -79,8 +79,7 @@ pub(super) fn assemble(
         mut devices_ns,
         late_ns: _,
         beside,
-        client_cpus,
-        allowed_cpus,
+        busy,
         connections,
         unix_connections,
     } = observed;
@@ -180,8 +179,9 @@ pub(super) fn assemble(
         tcp,
         client_scheduling: client.scheduling,
         // Only CPUs of hopyard's machine.
-        client_cpus: client_cpus.filter(|_| is_here),
-        allowed_cpus: allowed_cpus.filter(|_| is_here),
+        client_cpus: busy.client.filter(|_| is_here),
+        server_cpus: busy.server.filter(|_| is_here),
+        allowed_cpus: busy.allowed.filter(|_| is_here),
         arrived: arrived(cell.load, &lab.topology, &devices),
         devices: touched(devices, &lab.topology),
         offloads: lab.offloads.clone(),

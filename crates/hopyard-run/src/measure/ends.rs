@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::machines::Machines;
+use super::used_cpus::UsedCpus;
 use super::{Error, PATIENCE, Places};
 use crate::lab::Topology;
 use crate::load::protocol::{Reply, Request, Tallied, Timetable};
@@ -18,10 +19,8 @@ pub(super) struct Ends {
     pub(super) server: Remote,
     /// Whether the server counts what arrives. Then the clients need not read their counters during the window.
     pub(super) is_received_by_server: bool,
-    /// CPUs of this machine on which the client's flows may run; empty for a guest.
-    pub(super) client_cpus: Vec<usize>,
-    /// CPUs on which this process and its workers may run.
-    pub(super) allowed_cpus: Vec<usize>,
+    /// CPUs of this machine; none for an end that is a guest or on another one.
+    pub(super) cpus: UsedCpus<Vec<usize>>,
     /// What reads the CPU time of their machines.
     pub(super) machines: Machines,
 }

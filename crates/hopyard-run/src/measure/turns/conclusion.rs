@@ -8,6 +8,7 @@ use crate::load::protocol::Tallied;
 use crate::measure::aux_counters::{AuxCounters, Passed};
 use crate::measure::counts::{Counts, Observed, assemble, read_devices};
 use crate::measure::machines::Machines;
+use crate::measure::used_cpus::UsedCpus;
 use crate::measure::{Error, QuietCores, merge};
 use crate::meter::devices;
 use crate::model::{
@@ -59,6 +60,9 @@ impl Standing<'_> {
             .map(|taken| taken.turn.cpu)
             .reduce(CpuUse::plus);
         let cpu = cpu.ok_or_else(|| Error::Missed("none of its turns was measured".to_owned()))?;
+        let mean = |of: fn(&UsedCpus<Option<BusyCpus>>) -> Option<BusyCpus>| {
+            BusyCpus::mean(taken.iter().filter_map(|taken| of(&taken.busy)))
+        };
         let counts = Counts {
             observed: Observed {
                 cpu,
@@ -66,8 +70,11 @@ impl Standing<'_> {
                 devices_ns: span_ns,
                 late_ns: 0,
                 beside: passed,
-                client_cpus: BusyCpus::mean(taken.iter().filter_map(|taken| taken.client_cpus)),
-                allowed_cpus: BusyCpus::mean(taken.iter().filter_map(|taken| taken.allowed_cpus)),
+                busy: UsedCpus {
+                    client: mean(|busy| busy.client),
+                    server: mean(|busy| busy.server),
+                    allowed: mean(|busy| busy.allowed),
+                },
                 connections,
                 unix_connections,
             },
@@ -211,8 +218,7 @@ mod tests {
             },
             latency: None,
             first_packet: None,
-            client_cpus: None,
-            allowed_cpus: None,
+            busy: UsedCpus::default(),
         }
     }
 }

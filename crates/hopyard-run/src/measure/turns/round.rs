@@ -9,6 +9,7 @@ use super::standing::{Place, Standing, attempt};
 use crate::load::protocol::Timetable;
 use crate::measure::counts::receiver_and_sender;
 use crate::measure::disturbance::by_clocks;
+use crate::measure::used_cpus::UsedCpus;
 use crate::measure::{Error, QuietCores, Sampler, merge, wait_until};
 use crate::meter::{CpuReading, OwnProcesses, PossiblyForeign, backlog};
 use crate::model::{BusyCpus, CpuUse, Disturbance, Latency, Turn, takes_again};
@@ -25,8 +26,7 @@ pub(super) struct Taken {
     pub(super) turn: Turn,
     pub(super) latency: Option<Latency>,
     pub(super) first_packet: Option<Latency>,
-    pub(super) client_cpus: Option<BusyCpus>,
-    pub(super) allowed_cpus: Option<BusyCpus>,
+    pub(super) busy: UsedCpus<Option<BusyCpus>>,
 }
 
 /// What the controller read at the edges of a turn.
@@ -166,7 +166,6 @@ impl Standing<'_> {
         let before = self.taken.iter().map(|taken| taken.turn.disturbance);
         let disturbance =
             disturbance.filter(|by| *by != Disturbance::Late || !makes_itself_late(before.clone()));
-        let busy = |cpus: &[usize]| seen.closed.busy(&seen.opened, cpus);
         self.taken.push(Taken {
             turn: Turn {
                 round: round.number.unwrap_or_default(),
@@ -178,8 +177,7 @@ impl Standing<'_> {
             },
             latency: receiver.latency.clone(),
             first_packet: client.first_packet.clone(),
-            client_cpus: busy(&self.ends.client_cpus),
-            allowed_cpus: busy(&self.ends.allowed_cpus),
+            busy: (self.ends.cpus).map(|cpus| seen.closed.busy(&seen.opened, cpus)),
         });
         Ok(())
     }
