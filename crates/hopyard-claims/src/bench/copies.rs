@@ -10,7 +10,7 @@ use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use super::{Error, Result, Timed};
 use crate::lab::{self, Lab};
 use crate::measure::Sampler;
-use crate::model::{Axes, Cell, FOR_A_VERDICT, LoadKind, Peer};
+use crate::model::{Axes, Cell, FOR_A_VERDICT, LoadKind, Peer, axis};
 use crate::profile::Symbols;
 use crate::profile::subsystems::{Place, place};
 use crate::units::float;
@@ -30,6 +30,9 @@ const COPIERS: [(&str, u64); 4] = [
 type Copied = [u64; 4];
 /// Bytes of a message, as in the report.
 const MESSAGE: u32 = 1400;
+/// The ends of the namespace's pair.
+const ETH: &str = "a/eth0";
+const PORT: &str = "hub/veth-a";
 const WINDOW: Duration = Duration::from_millis(150);
 const WARM_UP: Duration = Duration::from_millis(50);
 
@@ -139,26 +142,32 @@ fn by_bridge_or_netfilter(callers: &[String]) -> bool {
         .is_some_and(|name| ["bridge", "netfilter"].contains(&name))
 }
 
-/// What is sent on a path, as the report had it: from a namespace to a second machine, in messages of 1400 bytes.
-fn cell_of(path: &lab::Path, load: LoadKind) -> Cell {
+/// What is sent on a path, as the report had it: from a namespace to a second machine, in messages of 1400 bytes, over a pair without
+/// offloads, as etun was. TCP hands packets to it as the wire has them, and not 64 KiB in one.
+fn cell_of(path: &lab::Path, load: LoadKind) -> Result<Cell> {
     let peer = Peer::Far;
-    let axes = Axes {
+    let mut axes = Axes {
         message_size_bytes: Some(MESSAGE),
         ..Axes::default()
     };
-    Cell {
-        path: path.name.to_owned(),
+    let name = path.name;
+    let of_etun = [ETH, PORT].map(|device| format!("offload@{name}:{device}=off"));
+    let said = |error: &(dyn std::error::Error + 'static)| Error::Lacking(crate::chain(error));
+    let device_offload = axis("device_offload").map_err(|error| said(&error))?;
+    (device_offload.set)(&mut axes, &of_etun.join("+")).map_err(|error| said(&error))?;
+    Ok(Cell {
+        path: name.to_owned(),
         peer,
         load,
         axes: axes.for_cell(load, peer, path.axes),
-    }
+    })
 }
 
 /// Copies for each data packet that the client sends on a path, block by block.
 fn per_packet(path: &str, load: LoadKind, whom: Whom, what: &str) -> Result<Timed> {
     let counter = Counter::new()?;
     let path = lab::path(path)?;
-    let cell = cell_of(path, load);
+    let cell = cell_of(path, load)?;
     let sampler = Sampler::new(WINDOW, WARM_UP)?;
     let mut values = Vec::new();
     let mut failure = None;
@@ -249,9 +258,12 @@ mod tests {
     fn packets_are_those_of_the_report() {
         for path in ["veth-route", "bridge-nf", "bridge"] {
             for load in [LoadKind::TcpStream, LoadKind::UdpStream] {
-                let cell = cell_of(lab::path(path).unwrap(), load);
+                let cell = cell_of(lab::path(path).unwrap(), load).unwrap();
                 assert_eq!((cell.peer, cell.load), (Peer::Far, load));
                 assert_eq!(cell.axes.message_size_bytes, Some(1400), "{path}");
+                let offloads = (axis("device_offload").unwrap().show)(&cell.axes);
+                let of_etun = format!("offload@{path}:a/eth0=off+offload@{path}:hub/veth-a=off");
+                assert_eq!(offloads.as_deref(), Some(of_etun.as_str()));
             }
         }
     }
