@@ -174,9 +174,9 @@ fn all_plans_of_the_reports_answer_most_of_them() {
         let of = all.clone().filter(|one| one.answered == state);
         of.map(|one| one.id.as_str()).collect()
     };
-    insta::assert_snapshot!(with(Answered::Whole).join(" "), @"NM-Q1 NM-Q2 NM-Q4 MQ-Q6 NS-Q1 NS-Q6 ND-Q3 ND-Q4 ND-Q5 ND-Q6 PL-Q1 PL-Q2");
+    insta::assert_snapshot!(with(Answered::Whole).join(" "), @"NM-Q2 MQ-Q6 NS-Q1 NS-Q6 ND-Q3 ND-Q4 ND-Q5 ND-Q6 PL-Q1 PL-Q2");
     insta::assert_snapshot!(with(Answered::Open).join(" "), @"MQ-Q2 MQ-Q3 MQ-Q4 MQ-Q7 ND-Q1 PL-Q4 PL-Q5");
-    assert_eq!(with(Answered::Partly).len(), 10);
+    assert_eq!(with(Answered::Partly).len(), 12);
 }
 
 /// Questions about more CPUs than there are say so with what else is missing, whether their plans were run or not.
