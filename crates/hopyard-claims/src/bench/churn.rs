@@ -38,7 +38,7 @@ impl Drops {
     fn watch(mark: u32) -> Result<Self> {
         Self::attached(mark).map_err(|why| {
             Error::Lacking(format!(
-                "cannot count the packets that the kernel drops (it takes Linux 6.0 with options CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS \
+                "cannot count the packets that the kernel drops (it takes Linux 5.18 with options CONFIG_DEBUG_INFO_BTF, CONFIG_BPF_EVENTS \
                  and CONFIG_KALLSYMS, and root): {why}"
             ))
         })
@@ -101,9 +101,9 @@ impl Gone {
         // A function may be there in parts (`tun_queue_purge.isra.0`).
         let function = function.split('.').next().unwrap_or_default();
         match function.trim_start_matches('_') {
-            "tun_detach" | "tun_queue_purge" | "tun_ptr_free" | "tun_chr_close" => {
-                Self::WithItsQueue
-            }
+            // Which of them it is depends on what the compiler put into which.
+            "tun_queue_purge" | "tun_ptr_free" | "tun_detach" | "tun_detach_all"
+            | "tun_set_queue" | "tun_chr_ioctl" | "tun_chr_close" => Self::WithItsQueue,
             "tun_net_xmit" if *not_ready => Self::BeforeItCame,
             _ => Self::Otherwise,
         }

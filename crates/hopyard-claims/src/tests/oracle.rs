@@ -75,12 +75,6 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Are they of the same quantity of the same cells?
-    pub(super) fn is_about_what(&self, other: &Part<'_>) -> bool {
-        let quantity = |part: &Part<'_>| part.text.get("quantity").cloned();
-        self.planned.is_some() && self.points == other.points && quantity(self) == quantity(other)
-    }
-
     pub(super) fn of(chosen: Chosen<'a>, check: &'a Check, text: Table) -> Self {
         let is_of_cells = check.of_cells().is_some();
         let planned = is_of_cells.then(|| planned(chosen.plan_of(check)));
