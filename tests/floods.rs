@@ -307,6 +307,28 @@ fn a_window_that_opens_with_the_traffic_has_it_from_its_start() {
     }
 }
 
+/// The known answer: of a flood that a slow wire lets through hardly anything of, the receiver's CPU is idle.
+#[test]
+fn the_receivers_cpu_is_told_from_the_senders() {
+    let _alone = alone();
+    let set = [("rate", "10mbit"), ("message_size", "1000")];
+    let cell = cell("veth-route", Peer::Far, LoadKind::UdpFlood, &set);
+    let lab = crate::axes::build(&cell).unwrap();
+    unless_disturbed(|| {
+        let m = sampler(400, 100).measure_in(&lab, &cell, 0.0).unwrap();
+        let (client, server) = (m.client_cpus.unwrap(), m.server_cpus.unwrap());
+        let said = format!("sender's CPU {client:?}, receiver's {server:?}");
+        tell(&said);
+        let is_apart = client.cpus + server.cpus <= m.allowed_cpus.unwrap().cpus;
+        if is_apart && client.busy_ratio > 0.9 && server.busy_ratio < 0.5 {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .unwrap();
+}
+
 /// The known answer: a sender with little to do leaves its CPU idle, and one that floods does not.
 #[test]
 fn the_senders_cpu_is_told_from_the_receivers() {

@@ -6,14 +6,16 @@ use hopyard::model::{LoadKind, Peer};
 use crate::axes::build;
 use crate::support::{beside, cell, proved};
 
-/// Of each kind the traffic goes by the devices that are named and by no others, with both families, from the first packet on.
+/// Either way the traffic goes by the devices that are named and by no others, with both families, from the first packet on.
 #[test]
 fn the_host_is_on_a_bridge_by_its_device_or_by_a_pair() {
     let _beside = beside();
     for (path, link, family, device) in [
         ("bridge", "device", "4", "br0"),
+        ("bridge", "device", "6", "br0"),
         ("bridge", "pair", "4", "host0"),
-        ("bridge-nf", "pair", "6", "host0"),
+        ("bridge", "pair", "6", "host0"),
+        ("bridge-nf", "pair", "4", "host0"),
     ] {
         let set = [("host_link", link), ("family", family)];
         for load in [LoadKind::TcpRr, LoadKind::TcpMaerts] {
