@@ -14,7 +14,7 @@ use super::demand::{PlanDemand, needs_profile, part};
 use super::rule::Check;
 use super::verdict::{Judged, checks, together};
 use super::{Chosen, Evidence};
-use crate::model::{Blocks, BoundPosition, Cell, CheckReport, ClaimVerdict, FOR_A_VERDICT};
+use crate::model::{Blocks, BoundPosition, Cell, ClaimVerdict, FOR_A_VERDICT};
 use crate::plan;
 use crate::stats::Estimate;
 use crate::store::Run;
@@ -113,9 +113,12 @@ fn wanted(one: Chosen<'_>, evidence: &Evidence) -> Vec<Wanted> {
     let undecided = |part: &&Judged<'_>| part.report.verdict == ClaimVerdict::Undecided;
     let parts = judged.iter().filter(undecided).filter_map(deciding);
     let (refuting, showing): (Vec<_>, Vec<_>) = parts.partition(|part| part.refutes);
-    let is_whole =
-        |part: &CheckReport| part.untested.is_empty() && part.verdict != ClaimVerdict::Untestable;
-    let decides = !refuting.is_empty() || reports.iter().all(is_whole);
+    let is_whole = |part: &Judged<'_>| {
+        let report = &part.report;
+        let is_tested = report.untested.is_empty() && report.verdict != ClaimVerdict::Untestable;
+        is_tested && part.check.stronger.is_none()
+    };
+    let decides = !refuting.is_empty() || judged.iter().all(is_whole);
     let open = match soonest(refuting) {
         // One part that fails refutes the claim.
         Some(part) => part.open,

@@ -186,6 +186,8 @@ fn a_weaker_stand_in_shows_a_claim_and_refutes_none() {
         assert_eq!(claim.verdict, verdict, "{cost}: {claim:#?}");
         let says = claim.sentence.contains("hooks are left");
         assert_eq!(says, verdict == ClaimVerdict::Untestable);
+        // What decides nothing does not hold either.
+        assert!(!claim.sentence.contains("tested of it holds"));
     }
 }
 

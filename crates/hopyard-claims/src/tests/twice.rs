@@ -289,12 +289,12 @@ fn two_judges_agree_on_evidence_by_chance() {
             .filter(|all| all.contains(&verdict))
             .count()
     };
-    // One has no part that could be judged; what is done or not is never undecided.
+    // One has no part that could be judged, and three never hold; what is done or not is never undecided.
     let seen = [
         ClaimVerdict::Holds,
         ClaimVerdict::Fails,
         ClaimVerdict::Undecided,
     ]
     .map(with);
-    assert!(seen[0] >= 45 && seen[1] >= 55 && seen[2] >= 40, "{seen:?}");
+    assert!(seen[0] >= 40 && seen[1] >= 55 && seen[2] >= 40, "{seen:?}");
 }
