@@ -4,6 +4,7 @@
 mod churn;
 mod copies;
 mod definition;
+mod drops;
 mod filters;
 mod frames;
 mod site;

@@ -289,7 +289,7 @@ fn two_judges_agree_on_evidence_by_chance() {
             .filter(|all| all.contains(&verdict))
             .count()
     };
-    // One has no part that could be judged, and three never hold; what is done or not is never undecided.
+    // One has no part that could be judged, and those that miss something for good never hold; what is done or not is never undecided.
     let seen = [
         ClaimVerdict::Holds,
         ClaimVerdict::Fails,
