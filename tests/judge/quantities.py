@@ -8,6 +8,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def net_cpu(m, tolerance):
     """CPU time of the load in ns (docs/method.md, "CPU cost"); None where it is not known closely enough."""
     cpu = m["cpu"]
+    if cpu.get("is_partial"):  # the load also ran where nobody could read it
+        return None
     without_others = cpu["busy_ns"] - cpu["foreign_ns"] - cpu["controller_ns"]
     least = without_others - (cpu.get("baseline_most_ns") or cpu["baseline_ns"])
     left = without_others + cpu["steal_ns"]
@@ -146,19 +148,25 @@ EVERY = {"tcp_stream", "tcp_maerts", "tcp_rr", "tcp_crr", "udp_rr", "udp_stream"
 NUMBERED = {"udp_flood", "udp_paced"}
 DATAGRAMS = NUMBERED | {"udp_stream", "udp_gso"}
 STREAMS = DATAGRAMS | {"tcp_stream", "tcp_maerts"}
+COSTS = {
+    "busy_cores": lambda m, ns: ns / m["window_ns"],
+    "cpu_ns_per_byte": lambda m, ns: ns / m["received"]["bytes"],
+    "cpu_ns_per_packet": lambda m, ns: ns / m["received"]["messages"],
+    "cpu_ns_per_transaction": lambda m, ns: ns / m["received"]["transactions"],
+}
 QUANTITIES = {
     "goodput_bps": (STREAMS, lambda m, _: m["received"]["bytes"] * 8 / m["window_ns"] * 1e9),
     "packets_per_s": (DATAGRAMS, per_second("received", "messages")),
     "transactions_per_s": (EVERY - STREAMS, per_second("received", "transactions")),
-    "cpu_ns_per_byte": (STREAMS, of_cpu(lambda m, ns: ns / m["received"]["bytes"])),
-    "cpu_ns_per_packet": (DATAGRAMS, of_cpu(lambda m, ns: ns / m["received"]["messages"])),
-    "cpu_ns_per_transaction": (EVERY - STREAMS, of_cpu(lambda m, ns: ns / m["received"]["transactions"])),
+    "cpu_ns_per_byte": (STREAMS, of_cpu(COSTS["cpu_ns_per_byte"])),
+    "cpu_ns_per_packet": (DATAGRAMS, of_cpu(COSTS["cpu_ns_per_packet"])),
+    "cpu_ns_per_transaction": (EVERY - STREAMS, of_cpu(COSTS["cpu_ns_per_transaction"])),
     "efficiency": (STREAMS, of_cpu(lambda m, ns: m["received"]["bytes"] * 8e9 / ns)),
     "normalized_bps_per_cpu_percent": (
         STREAMS,
         of_cpu(lambda m, ns: m["received"]["bytes"] * 8e9 / (100 * ns / m["cpu"]["cpus"])),
     ),
-    "busy_cores": (EVERY, of_cpu(lambda m, ns: ns / m["window_ns"])),
+    "busy_cores": (EVERY, of_cpu(COSTS["busy_cores"])),
     "busy_ratio": (EVERY, busy),
     "softirq_ratio": (EVERY, softirq),
     "send_error_ratio": (EVERY, lambda m, _: m["send_errors"] / (m["send_errors"] + m["sent"]["messages"])),
@@ -183,8 +191,26 @@ QUANTITIES = {
 }
 
 
-def named(quantity, load):
-    """`rate` and `cost` are those of the load."""
+def of_machine(ends, figure):
+    """The same of the machine that one end alone uses."""
+
+    def of(m, tolerance):
+        own = [machine.get("cpu") for machine in m.get("machines", []) if machine["ends"] == ends]
+        return of_cpu(figure)(m | {"cpu": own[0]}, tolerance) if own and own[0] else None
+
+    return of
+
+
+for cost, figure in COSTS.items():
+    for end in "client", "server":
+        QUANTITIES[f"{end}_{cost}"] = QUANTITIES[cost][0], of_machine(end, figure)
+
+
+def named(quantity, load, has_clients_machine=False):
+    """`rate` and `cost` are those of the load; what is local is of the client's machine."""
+    if quantity.startswith("local "):
+        of_all = named(quantity.removeprefix("local "), load)
+        return f"client_{of_all}" if has_clients_machine else of_all
     if quantity == "rate":
         return "goodput_bps" if load in STREAMS else "transactions_per_s"
     if quantity == "cost":

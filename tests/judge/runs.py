@@ -67,6 +67,10 @@ class Run:
         samples = lines(directory / "samples.jsonl")
         self.samples = self.of_last_attempts(samples)
         self.failed = self.of_failed_attempts(samples)
+        measured = [s["outcome"]["measured"] for s in samples if "measured" in s["outcome"]]
+        self.has_clients_machine = any(
+            machine["ends"] == "client" for m in measured for machine in m.get("machines", [])
+        )
         self.last = max((s["block"] for s in samples), default=-1)
         profiles = lines(directory / "profiles.jsonl")
         self.profiles = {(p["block"], p["attempt"], p["cell"]): p for p in profiles}
@@ -75,6 +79,7 @@ class Run:
     def append(self, later):
         """Runs of some of its cells, made later: as further blocks."""
         for more in later:
+            self.has_clients_machine |= more.has_clients_machine
             self.failed |= {self.cells.index(more.cells[at]) for at in more.failed}
             first, self.last = 1 + self.last, 1 + self.last + more.last
             for at, by_block in more.samples.items():
@@ -136,7 +141,7 @@ class Run:
 
     def figure(self, load, m, quantity):
         """A quantity of a window."""
-        loads, of = QUANTITIES[named(quantity, load)]
+        loads, of = QUANTITIES[named(quantity, load, self.has_clients_machine)]
         try:
             return of(m | {"is_stream": load in STREAMS}, self.tolerance) if load in loads else None
         except ZeroDivisionError:

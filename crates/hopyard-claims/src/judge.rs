@@ -27,6 +27,7 @@ pub(super) fn of_run(
     let Some((what, selection)) = check.of_cells() else {
         return Gathered::default();
     };
+    let what = &what.in_run(run);
     let left_out = evidence::left_out(run, &check.named_paths());
     let cpus = run.header.environment.cpus;
     if let Some(untested) = few_cpus(check.cpus, cpus, || left_out.clone()) {

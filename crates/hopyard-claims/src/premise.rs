@@ -65,6 +65,7 @@ fn is_so(given: &Given, run: &Run, (group, name): (&Group<'_>, &str)) -> Result<
     let Some((what, _)) = check.of_cells() else {
         return Ok(());
     };
+    let what = &what.in_run(run);
     let figure = group.figure(check, &Values { run, what })?;
     let interval = figure.interval(run.header.confidence);
     let is_inside = |interval: &Estimate| {

@@ -268,6 +268,9 @@ impl Check {
         if self.cpus.is_some() && self.of_cells().is_none() {
             return Err("this judge takes no `cpus`: those of cells do".to_owned());
         }
+        if self.of_base().is_some_and(What::is_local) {
+            return Err("`to_quantity` takes nothing local".to_owned());
+        }
         match &self.judge {
             Judge::Does { does } => return bench::deed(does).map(drop).map_err(|e| e.to_string()),
             Judge::Missing { .. } => return Ok(()),

@@ -4,8 +4,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::profiles::share;
 use crate::assess::{self, PER_GHZ, Quantity, quantity};
-use crate::model::{CpuTolerance, LoadKind, Measurement};
+use crate::model::{CpuTolerance, EndsOn, LoadKind, Measurement, Sample};
 use crate::profile::subsystems::subsystems;
+use crate::store::Run;
 
 /// What a rule is about.
 #[derive(Clone)]
@@ -14,6 +15,12 @@ pub enum What {
     Rate,
     /// The CPU cost that goes with it.
     Cost,
+    /// The CPU cost; between two machines that of the client's alone.
+    LocalCost,
+    /// Busy CPUs; between two machines those of the client's alone.
+    LocalBusyCores,
+    /// The CPU cost on the client's machine.
+    ClientCost,
     /// Work per CPU time.
     Efficiency,
     /// Busy CPUs over all CPUs.
@@ -38,6 +45,8 @@ pub enum What {
 const OWN: &[(&str, What)] = &[
     ("rate", What::Rate),
     ("cost", What::Cost),
+    ("local cost", What::LocalCost),
+    ("local busy_cores", What::LocalBusyCores),
     ("efficiency", What::Efficiency),
     ("busy_ratio", What::BusyRatio),
     ("softirq_ratio", What::SoftirqRatio),
@@ -45,6 +54,7 @@ const OWN: &[(&str, What)] = &[
     ("cache_misses_per_packet", What::CacheMissesPerPacket),
     ("settling_s", What::SettlingTime),
 ];
+const BUSY_CORES: &str = "busy_cores";
 const SHARE: &str = "share ";
 const COST_OF: &str = "cost of ";
 
@@ -108,14 +118,42 @@ impl PartialEq for What {
     }
 }
 
+/// The same quantity of the client's machine.
+fn of_client(name: &str) -> String {
+    format!("client_{name}")
+}
+
 impl What {
+    /// What it is in a run: of a local quantity that of the client's machine, if a machine was the client's alone.
+    pub(super) fn in_run(&self, run: &Run) -> Self {
+        let of_client_alone =
+            |m: &Measurement| m.machines.iter().any(|one| one.ends == EndsOn::Client);
+        let samples = run.samples.iter();
+        if !self.is_local() || !samples.filter_map(Sample::measurement).any(of_client_alone) {
+            return self.clone();
+        }
+        match self {
+            Self::LocalBusyCores => {
+                quantity(&of_client(BUSY_CORES)).map_or(Self::LocalBusyCores, Self::Named)
+            }
+            _ => Self::ClientCost,
+        }
+    }
+
+    /// Is it about the client's machine alone where the ends are on two?
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self, Self::LocalCost | Self::LocalBusyCores)
+    }
+
     /// Its name for a load, with its unit.
     #[must_use]
     pub fn name(&self, load: LoadKind) -> String {
         match self {
             Self::Rate if load.is_stream() => "goodput_bps".to_owned(),
             Self::Rate => "transactions_per_s".to_owned(),
-            Self::Cost => assess::cost(load).to_owned(),
+            Self::Cost | Self::LocalCost => assess::cost(load).to_owned(),
+            Self::ClientCost => of_client(assess::cost(load)),
+            Self::LocalBusyCores => BUSY_CORES.to_owned(),
             Self::Efficiency => "efficiency_bps_per_core".to_owned(),
             Self::BusyRatio => "busy_ratio".to_owned(),
             Self::SoftirqRatio => "softirq_ratio".to_owned(),
@@ -133,9 +171,11 @@ impl What {
         let own = self.name(load);
         match self {
             // Of equal messages the ratio of costs per packet is that of costs per byte.
-            Self::Cost => [own, "cpu_ns_per_byte".to_owned()],
+            Self::Cost | Self::LocalCost => [own, "cpu_ns_per_byte".to_owned()],
+            Self::ClientCost => Self::LocalCost.published_names(load),
             Self::Efficiency => [own, PER_GHZ.to_owned()],
             Self::Named(q) if q.name == "packets_per_s" => [own, "goodput_bps".to_owned()],
+            Self::Named(q) if q.name == of_client(BUSY_CORES) => [own, BUSY_CORES.to_owned()],
             _ => [own.clone(), own],
         }
     }
@@ -144,7 +184,12 @@ impl What {
     pub(super) fn registered(&self, load: LoadKind) -> Option<&'static Quantity> {
         let named = match self {
             Self::Named(quantity) => *quantity,
-            Self::Rate | Self::Cost | Self::Efficiency => quantity(&self.name(load)).ok()?,
+            Self::Rate
+            | Self::Cost
+            | Self::LocalCost
+            | Self::LocalBusyCores
+            | Self::ClientCost
+            | Self::Efficiency => quantity(&self.name(load)).ok()?,
             _ => return None,
         };
         named.applies(load).then_some(named)
@@ -165,9 +210,13 @@ impl What {
                 adds_up.then(|| m.cpu.split.softirq_ns / whole)
             }
             Self::SendErrorRatio => share(m.send_errors, m.sent.messages),
-            Self::Named(_) | Self::Rate | Self::Cost | Self::Efficiency => {
-                self.registered(load)?.value(m, load, tolerance)
-            }
+            Self::Named(_)
+            | Self::Rate
+            | Self::Cost
+            | Self::LocalCost
+            | Self::LocalBusyCores
+            | Self::ClientCost
+            | Self::Efficiency => self.registered(load)?.value(m, load, tolerance),
             Self::CacheMissesPerPacket => {
                 let of = |name: &str| quantity(name).ok()?.value(m, load, tolerance);
                 let packets = of("packets_per_s").filter(|packets| *packets > 0.0)?;
@@ -197,7 +246,15 @@ impl What {
                 "changes of queue were not counted"
             }
             Self::Named(q) if q.name == "queues_in_use" => "frames were not counted by queue",
-            Self::Cost | Self::Efficiency | Self::BusyRatio => CPU_UNKNOWN,
+            Self::Named(q) if q.name == "server_busy_cores" => {
+                "the receiver has no machine of its own whose CPU time was read; on one machine that of both ends is counted together"
+            }
+            Self::ClientCost => "the CPU time of the client's machine was not read closely enough",
+            Self::Cost
+            | Self::LocalCost
+            | Self::LocalBusyCores
+            | Self::Efficiency
+            | Self::BusyRatio => CPU_UNKNOWN,
             Self::Named(q) if q.needs_cpu() => CPU_UNKNOWN,
             _ => "it was not measured",
         }

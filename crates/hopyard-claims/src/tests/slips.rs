@@ -50,6 +50,19 @@ const SLIPS: &[Slip] = &[
         "cell = at",
         NM,
     ),
+    // The CPU time of both machines counts as that of one, or that of the other machine does.
+    slip(
+        "quantities.py",
+        "if has_clients_machine else",
+        "if False else",
+        NM,
+    ),
+    slip(
+        "quantities.py",
+        "if machine[\"ends\"] == ends]",
+        "if machine[\"ends\"] != ends]",
+        NM,
+    ),
     // A property that rules tell cells apart by is passed over.
     slip(
         "runs.py",

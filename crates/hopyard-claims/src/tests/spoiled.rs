@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use super::synthetic::BLOCKS;
 use super::*;
 use crate::model::{
-    Counted, CpuUse, Datapath, DatapathKind, Disturbance, GuestUsed, Measurement, OPEN_VSWITCH,
-    Turn,
+    Counted, CpuUse, Datapath, DatapathKind, Disturbance, EndsOn, GuestUsed, MachineUse,
+    Measurement, OPEN_VSWITCH, Turn,
 };
 
 pub(super) fn chance(rng: &mut ChaCha8Rng, of: f64) -> bool {
@@ -62,6 +62,43 @@ pub(super) fn spoil(run: &mut Run, rng: &mut ChaCha8Rng) {
     }
     if chance(aside, 0.4) {
         take_turns(run, aside);
+    }
+    if chance(aside, 0.3) {
+        part_ends(run, aside);
+    }
+}
+
+/// The ends are on machines of their own, each with another share of the CPU time in each cell. Of some windows it is not known.
+fn part_ends(run: &mut Run, rng: &mut ChaCha8Rng) {
+    let shares: Vec<f64> = run
+        .header
+        .cells
+        .iter()
+        .map(|_| 0.2 + 0.7 * rng.random::<f64>())
+        .collect();
+    for sample in &mut run.samples {
+        let share = shares[sample.cell];
+        let Outcome::Measured(m) = &mut sample.outcome else {
+            continue;
+        };
+        let of = |share: f64| {
+            let mut cpu = m.cpu;
+            cpu.busy_ns -= (1.0 - share) * cpu.net().middle_ns();
+            cpu.workers_ns = None;
+            cpu
+        };
+        let (client, server) = (of(share), of(1.0 - share));
+        let known = [!chance(rng, 0.02), !chance(rng, 0.02)];
+        m.cpu.is_partial = known.contains(&false);
+        let both = [(EndsOn::Client, client), (EndsOn::Server, server)];
+        let machines = both.into_iter().zip(known);
+        m.machines = machines
+            .map(|((ends, cpu), known)| MachineUse {
+                ends,
+                cpu: known.then_some(cpu),
+                unknown: None,
+            })
+            .collect();
     }
 }
 
