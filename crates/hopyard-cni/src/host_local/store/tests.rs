@@ -131,3 +131,17 @@ fn one_at_a_time_has_the_store() {
         assert!(receiver.recv().unwrap());
     });
 }
+
+#[test]
+fn what_is_no_file_is_passed_over() {
+    with_store(|store, directory| {
+        let owner = Owner::new("c1", "eth0");
+        store.reserve(&owner, [ip("10.1.0.2")]).unwrap();
+        fs::create_dir(directory.join("10.1.0.3")).unwrap();
+        // Nobody would ever write to it.
+        nix::unistd::mkfifo(&directory.join("10.1.0.4"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::os::unix::net::UnixListener::bind(directory.join("socket")).unwrap();
+        store.release(&owner, &[]).unwrap();
+        assert_eq!(names(directory), ["10.1.0.3", "10.1.0.4", "lock", "socket"]);
+    });
+}
