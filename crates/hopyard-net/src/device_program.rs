@@ -11,7 +11,7 @@ use crate::handle::Handle;
 /// In the driver, and refused where it has no place for it (`XDP_FLAGS_DRV_MODE`, `linux/if_link.h`).
 const DRIVER: u32 = 1 << 2;
 
-/// `enum bpf_cmd` of `linux/bpf.h`.
+/// Of `enum bpf_cmd`, `linux/bpf.h`.
 const BPF_PROG_ATTACH: libc::c_int = 8;
 
 /// Where the kernel runs a program of a device that works on packets, as `enum bpf_attach_type` of `linux/bpf.h` has it.
@@ -40,9 +40,8 @@ impl Handle {
     /// kept, which a link would need.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no such device; [`Error::Kernel`]: `EINVAL` where the kernel has no such hook, `ENXIO` and
-    /// `EACCES` where the device is not the first one of a netkit pair; [`Error::Denied`] without `CAP_BPF` and
-    /// `CAP_NET_ADMIN`.
+    /// [`Error::Missing`] if there is no such device; [`Error::Kernel`]: `EINVAL` where the kernel has no such hook, `ENXIO` where the
+    /// device is no netkit; [`Error::Denied`] where it is the second one of a netkit pair, and without `CAP_BPF` and `CAP_NET_ADMIN`.
     pub fn attach_program(&self, name: &str, program: impl AsFd, hook: DeviceHook) -> Result<()> {
         let what = format!("run an eBPF program at `{name}`");
         let attributes = Attach {
@@ -51,14 +50,10 @@ impl Handle {
             hook: hook as u32,
             flags: 0,
         };
-        let size = size_of::<Attach>();
         // The kernel looks for the device in the namespace of who asks.
         let outcome = self.ns().run(|| {
-            // SAFETY: the attributes are whole, of the size given, and live to the end of the call, which only reads them.
-            let done = unsafe {
-                libc::syscall(libc::SYS_bpf, BPF_PROG_ATTACH, &raw const attributes, size)
-            };
-            Errno::result(done)
+            // SAFETY: the attributes are those of the command, of which the kernel keeps none.
+            unsafe { bpf(BPF_PROG_ATTACH, &attributes) }
         })?;
         outcome
             .map(drop)
@@ -79,4 +74,18 @@ impl Handle {
         let what = format!("run an XDP program in the driver of `{name}`");
         self.set_attribute(&what, name, LinkAttribute::Xdp(attributes))
     }
+}
+
+/// Asks the kernel for something of `bpf(2)`.
+///
+/// # Safety
+/// The attributes are what `union bpf_attr` has for the command, and the kernel only reads them.
+pub(crate) unsafe fn bpf<T>(
+    command: libc::c_int,
+    attributes: &T,
+) -> std::result::Result<libc::c_long, Errno> {
+    let attributes: *const T = attributes;
+    // SAFETY: the attributes are of the size given and live to the end of the call; the caller vouches for the rest.
+    let done = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
+    Errno::result(done)
 }
