@@ -219,6 +219,7 @@ pub(super) fn probe_netkit() -> hopyard_net::Result<()> {
         mode: NetkitLayer::L2,
         peer: "other".to_owned(),
         peer_ns: None,
+        peer_mac: None,
     };
     let tried = probe(kind, |hub| by_netkit(hub, "probe", "probe", DEVICE));
     tried.map_err(|why| lacking(why, "packets by netkit", "programs of netkit pairs", "6.7"))

@@ -155,6 +155,8 @@ pub enum LinkKind<'a> {
         peer: String,
         /// Namespace of the other end; the handle's where `None`.
         peer_ns: Option<&'a NetNs>,
+        /// Ethernet address of the other end (layer 2); `None`: a random one.
+        peer_mac: Option<[u8; 6]>,
     },
 }
 

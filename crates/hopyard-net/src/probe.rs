@@ -90,6 +90,7 @@ pub fn probe_kind(kind: &str) -> Result<()> {
             mode: NetkitLayer::L2,
             peer: peer(),
             peer_ns: None,
+            peer_mac: None,
         },
         other => {
             let why = format!("it is none of {}", KINDS.join(", "));

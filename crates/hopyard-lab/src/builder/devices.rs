@@ -100,6 +100,7 @@ impl Builder {
             mode,
             peer,
             peer_ns: Some(ns),
+            peer_mac: None,
         })
     }
 

@@ -130,6 +130,7 @@ fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
             mode,
             peer,
             peer_ns,
+            peer_mac,
         } => InfoData::Netkit(vec![
             InfoNetkit::Mode(match mode {
                 NetkitLayer::L2 => NetkitMode::L2,
@@ -137,7 +138,7 @@ fn data(link: &NewLink<'_>, lower: Option<u32>) -> Option<InfoData> {
             }),
             InfoNetkit::Policy(NetkitPolicy::Pass),
             InfoNetkit::PeerPolicy(NetkitPolicy::Pass),
-            InfoNetkit::Peer(end(link, peer, *peer_ns, None)),
+            InfoNetkit::Peer(end(link, peer, *peer_ns, *peer_mac)),
         ]),
     })
 }

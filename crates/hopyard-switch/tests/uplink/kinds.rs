@@ -195,6 +195,7 @@ fn netkit_is_a_port_or_absent_by_name() {
         Ok(()) => {
             guest.set_up("eth0").unwrap();
             let port = NewPort {
+        peer_mac: None,
                 device: "nk0",
                 ..NewPort::default()
             };
