@@ -6,6 +6,10 @@
  *   hopyard_up_in    ingress of the uplink: what the wire brings, and what the switch gives to the host
  *   hopyard_up_out   egress of the uplink: what the host sends, and what the switch gives to the wire
  *
+ * One more is at the hook of a netkit:
+ *
+ *   hopyard_guest    where the guest sends, before the receive queue of the port: frames to one station
+ *
  * The loader runs hopyard_device itself, once for each device.
  *
  * The way of a frame is in docs/switch.md.
@@ -32,6 +36,17 @@ static __always_inline int hand_in(struct __sk_buff *skb, const struct station *
 	if (to->flags & STATION_OWN)
 		bpf_skb_change_type(skb, PACKET_HOST);
 	return bpf_redirect_peer(to->ifindex, 0);
+}
+
+/* Where the program of a port runs. */
+enum port_hook {
+	PORT_INGRESS,
+	GUEST_TRANSMIT, /* of a netkit: the kernel drops what is redirected into a namespace from there (skb_do_redirect) */
+};
+
+static __always_inline int give(struct __sk_buff *skb, const struct station *to, enum port_hook at)
+{
+	return at == PORT_INGRESS ? hand_in(skb, to) : bpf_redirect(to->ifindex, 0);
 }
 
 static __always_inline bool station_takes_frames(const struct station *to)
@@ -116,8 +131,8 @@ static __always_inline bool is_as_told(const struct __sk_buff *skb, __be16 proto
 	return bpf_ntohs(proto) < ETH_P_802_3_MIN && bpf_ntohs(skb->protocol) < ETH_P_802_3_MIN;
 }
 
-SEC("classifier")
-int hopyard_port_in(struct __sk_buff *skb)
+/* A frame that a guest sends. The device of the skb is the port's, at both hooks. */
+static __always_inline int from_guest(struct __sk_buff *skb, enum port_hook at)
 {
 	__u32 ifindex = skb->ifindex;
 	__u32 slot = slot_of(ifindex);
@@ -194,13 +209,33 @@ int hopyard_port_in(struct __sk_buff *skb)
 		if (!station_takes_frames(to))
 			return drop_to(skb, slot, to->slot, DROP_DOWN);
 		count_tx(to->slot, skb->len);
-		return hand_in(skb, to);
+		return give(skb, to, at);
 	}
 	sw = the_switch();
 	if (!sw || !sw->uplink)
 		return drop(skb, slot, DROP_UNKNOWN);
 	return to_uplink(skb, sw, slot, is_hosts(sw, macs.dst) ? SLOT_HOST : SLOT_WIRE,
 			 port->vlan);
+}
+
+SEC("classifier")
+int hopyard_port_in(struct __sk_buff *skb)
+{
+	return from_guest(skb, PORT_INGRESS);
+}
+
+/*
+ * A drop here is an error to who sends (NET_XMIT_DROP), but the original of a broadcast is dropped when all have their copies; and
+ * the kernel takes a tag out of the frame not before it receives it. So both go on to hopyard_port_in.
+ */
+SEC("classifier")
+int hopyard_guest(struct __sk_buff *skb)
+{
+	struct mac_pair macs;
+
+	if (!read_macs(skb, &macs) || is_group(macs.dst) || is_tag(macs.proto))
+		return VERDICT_NEXT;
+	return from_guest(skb, GUEST_TRANSMIT);
 }
 
 /* A frame that the switch has decided on already passes by, without its mark. */

@@ -2,11 +2,13 @@
 //! reach the host's own stack.
 
 use aya::programs::links::{FdLink, PinnedLink};
+use hopyard_net::ProgramLink;
 
 use crate::error::{Error, Result};
 use crate::here::Here;
 use crate::hook::{Hook, port_link};
 use crate::layout::SWITCH_BEHIND;
+use crate::netkit;
 use crate::port::{Found, NewPort, Program};
 use crate::running;
 use crate::switch::Switch;
@@ -14,6 +16,8 @@ use crate::switch::Switch;
 /// The program of a port that was taken away; it leaves the device with this value.
 pub(crate) struct LastProgram {
     link: FdLink,
+    /// Of a netkit, the one where the guest sends.
+    guest: Option<ProgramLink>,
     /// Index of the device.
     device: u32,
 }
@@ -42,6 +46,7 @@ impl Switch {
             let link = PinnedLink::from_pin(&file).map_err(Error::bpf(what))?;
             let last = LastProgram {
                 link: link.into(),
+                guest: netkit::held(&switch.directory, slot)?,
                 device: here.handle.index(device)?,
             };
             let stays = switch.runs_in_place(here, device, &last)?;
@@ -60,16 +65,17 @@ impl Switch {
         let taken = self.repair()?;
         let here = self.here(&what)?;
         self.learn_host(&here)?;
-        let (link, program) = if self.runs_in_place(&here, new.device, &last)? {
+        let (link, programs) = if self.runs_in_place(&here, new.device, &last)? {
             let link = here.free_device_but(&what, new.device, Some(last.id()?))?;
-            (link, Program::Linked(last.link))
+            (link, (Program::Linked(last.link), last.guest))
         } else {
             // The kernel has to detach it before another one comes.
             drop(last);
-            (here.free_device(&what, new.device)?, Program::None)
+            let link = here.free_device(&what, new.device)?;
+            (link, (Program::None, None))
         };
         let found = Found::of(&here, link)?;
-        self.add_found(&here, &taken, new, &found, program)
+        self.add_found(&here, &taken, new, &found, programs)
             .map(drop)
     }
 

@@ -1,5 +1,7 @@
 //! For programs that attach one guest and end, as a CNI plugin does. They hold the lock only while they write the tables.
 
+use hopyard_net::ProgramLink;
+
 use crate::bpffs::{check_name, is_home_there};
 use crate::error::{Error, Result};
 use crate::glance::of_whole;
@@ -7,6 +9,7 @@ use crate::here::Here;
 use crate::hook::{Hook, Hooks};
 use crate::host::HostDevices;
 use crate::lock::Lock;
+use crate::netkit;
 use crate::port::{Found, NewPort, Program};
 use crate::programs::{self, Place};
 use crate::state::State;
@@ -99,6 +102,8 @@ struct Ready {
     found: Found,
     /// The identity of the program.
     program: u32,
+    /// That of a netkit's guest.
+    guest: Option<ProgramLink>,
 }
 
 impl Ready {
@@ -114,9 +119,14 @@ impl Ready {
         }
         let found = Found::of(&here, link)?;
         let program = programs::identity(&switch.directory, Hook::Port)?;
+        let config = switch.state.config()?;
         let place = Place {
             hooks: Hooks::Clsact,
-            ..switch.state.config()?.place(&here)
+            ..config.place(&here)
+        };
+        let guest = match netkit::is_for(&config, &found.link, new.queued) {
+            true => netkit::attach(&switch.directory, &here, &found.link)?,
+            false => None,
         };
         programs::attach(&switch.directory, &place, Hook::Port, new.device, "")?;
         Ok(Self {
@@ -124,6 +134,7 @@ impl Ready {
             here,
             found,
             program,
+            guest,
         })
     }
 
@@ -156,8 +167,9 @@ impl Ready {
             )?;
         }
         switch.learn_host_behind(&self.here, &mut host)?;
+        let programs = (Program::Classifier, self.guest.take());
         switch
-            .add_found(&self.here, &taken, new, &self.found, Program::Classifier)
+            .add_found(&self.here, &taken, new, &self.found, programs)
             .map(drop)
     }
 

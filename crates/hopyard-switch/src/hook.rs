@@ -53,14 +53,27 @@ impl Hook {
 /// The program that tells of a device.
 pub(crate) const DEVICE: &str = "hopyard_device";
 
+/// The program at the transmit of a netkit's guest. A switch has it from its first such port on.
+pub(crate) const GUEST: &str = "hopyard_guest";
+
 /// The names of all programs.
 pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
-    Hook::ALL.map(Hook::program).into_iter().chain([DEVICE])
+    let of_hooks = Hook::ALL.map(Hook::program).into_iter();
+    of_hooks.chain([DEVICE, GUEST])
 }
+
+/// Before the slot in the name of a link's file.
+const PORT_LINK: &str = "link-port-";
+const GUEST_LINK: &str = "link-guest-";
 
 /// The file of the link at a port's hook.
 pub(crate) fn port_link(slot: u32) -> String {
-    format!("link-port-{slot}")
+    format!("{PORT_LINK}{slot}")
+}
+
+/// The file of the link at the transmit of a netkit's guest.
+pub(crate) fn guest_link(slot: u32) -> String {
+    format!("{GUEST_LINK}{slot}")
 }
 
 /// The file of the link at one of the uplink's hooks.
@@ -87,10 +100,13 @@ pub(crate) fn program_file(program: &str) -> String {
 pub(crate) fn is_file_of_a_program(name: &str) -> bool {
     let is_program = |program| name == program_file(program) || name == fresh_file(program);
     let is_link = |hook| name == uplink_link(hook) || name == fresh_uplink_link(hook);
-    let is_slot = |slot: &str| slot.parse::<u32>().is_ok();
+    let is_of_a_slot = |prefix| {
+        name.strip_prefix(prefix)
+            .is_some_and(|slot| slot.parse::<u32>().is_ok())
+    };
     programs().any(is_program)
         || Hook::ALL.into_iter().any(is_link)
-        || name.strip_prefix("link-port-").is_some_and(is_slot)
+        || [PORT_LINK, GUEST_LINK].into_iter().any(is_of_a_slot)
 }
 
 /// The file of a program that is loaded, and not yet the one to run.

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::here::Here;
 use crate::hook::port_link;
 use crate::layout::{Limits, PortRecord};
+use crate::netkit;
 use crate::switch::Switch;
 
 /// What becomes of a port's classifier.
@@ -92,6 +93,7 @@ impl Switch {
 
     fn release(&mut self, slot: u32, classifier: Program) -> Result<()> {
         let record = self.state.stop_frames_to(slot)?;
+        netkit::detach(&self.directory, slot)?;
         bpffs::remove_file(&self.directory.join(port_link(slot)))?;
         if classifier == Program::Goes {
             let config = self.state.config()?;

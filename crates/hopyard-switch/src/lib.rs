@@ -46,6 +46,7 @@ mod limit;
 mod lock;
 mod mac;
 mod making;
+mod netkit;
 mod port;
 mod prefix;
 mod programs;

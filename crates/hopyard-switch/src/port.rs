@@ -5,7 +5,7 @@ mod check;
 use std::net::IpAddr;
 
 use aya::programs::links::FdLink;
-use hopyard_net::Link;
+use hopyard_net::{Link, ProgramLink};
 
 use self::check::Bound;
 pub(crate) use self::check::check_kind;
@@ -14,12 +14,13 @@ use crate::here::{Here, is_pair};
 use crate::hook::{Hook, port_link};
 use crate::layout::{
     Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX,
-    HOLDS_STATION, Holding, MAX_SLOTS, PortRecord, STATE_BUSY, STATE_READY, STATION_OWN, Station,
-    station_key,
+    HOLDS_STATION, Holding, MAX_SLOTS, PORT_QUEUED, PortRecord, STATE_BUSY, STATE_READY,
+    STATION_OWN, Station, station_key,
 };
 use crate::limit::Broadcasts;
 use crate::lock::Lock;
 use crate::mac::Mac;
+use crate::netkit;
 use crate::prefix::Prefix;
 use crate::programs::{self, DeviceSeen, Place};
 use crate::rate::Rate;
@@ -112,7 +113,7 @@ impl Switch {
     fn add(&mut self, here: &Here, taken: &[u32], new: &NewPort<'_>) -> Result<u32> {
         let what = format!("add port `{}` to switch `{}`", new.device, self.name);
         let found = Found::look(&what, here, new.device)?;
-        self.add_found(here, taken, new, &found, Program::None)
+        self.add_found(here, taken, new, &found, (Program::None, None))
     }
 
     pub(crate) fn add_found(
@@ -121,7 +122,7 @@ impl Switch {
         taken: &[u32],
         new: &NewPort<'_>,
         found: &Found,
-        program: Program,
+        programs: Programs,
     ) -> Result<u32> {
         let what = format!("add port `{}` to switch `{}`", new.device, self.name);
         let port = self.check(&what, new, &found.link, found.peer.as_ref())?;
@@ -129,7 +130,7 @@ impl Switch {
             let why = format!("it has {} ports already", MAX_SLOTS - FIRST_PORT);
             Error::invalid(&what, why)
         })?;
-        let bound = self.bind(here, slot, &port, found, program);
+        let bound = self.bind(here, slot, &port, found, programs);
         if bound.is_err() {
             // If that fails too, whoever changes the switch next clears it.
             let _ = self.clear(slot);
@@ -143,7 +144,7 @@ impl Switch {
         slot: u32,
         port: &Bound,
         found: &Found,
-        program: Program,
+        (program, guest): Programs,
     ) -> Result<()> {
         let link = &found.link;
         let busy = PortRecord {
@@ -181,6 +182,9 @@ impl Switch {
             }
             Program::Linked(link) => programs::pin(&self.directory, Hook::Port, link, &pin)?,
             Program::Classifier => {}
+        }
+        if netkit::is_for(&config, link, port.flags & PORT_QUEUED != 0) {
+            netkit::keep(&self.directory, here, link, slot, guest)?;
         }
         for (n, mac) in port.macs.iter().enumerate() {
             let own = port.own.map_or(n == 0, |own| own == *mac);
@@ -298,6 +302,9 @@ pub(crate) enum Program {
     /// By a link that has no file.
     Linked(FdLink),
 }
+
+/// Those that run at a device: the port's, and that of a netkit's guest.
+pub(crate) type Programs = (Program, Option<ProgramLink>);
 
 impl Found {
     /// The device, which is in no switch and can be in one.

@@ -15,7 +15,7 @@ use hopyard_net::Handle;
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
-use crate::hook::{DEVICE, Hook, Hooks, fresh_file, program_file, programs};
+use crate::hook::{DEVICE, GUEST, Hook, Hooks, fresh_file, program_file, programs};
 use crate::running::{GONE, at};
 use crate::{bpffs, classifier, kernel_function};
 
@@ -30,12 +30,26 @@ const ATTEMPTS: u32 = 16;
 /// Loads the programs with the maps pinned in `directory`, made there if they are missing, and pins
 /// them beside older ones, for [`install`].
 pub(crate) fn load(directory: &Path) -> Result<()> {
+    let has_guests = bpffs::is_there(&directory.join(program_file(GUEST)))?;
+    load_these(
+        directory,
+        programs().filter(|name| *name != GUEST || has_guests),
+    )
+}
+
+/// Loads and installs a program that a switch did not have yet.
+pub(crate) fn load_one(directory: &Path, program: &'static str) -> Result<()> {
+    load_these(directory, [program])?;
+    install(directory)
+}
+
+fn load_these(directory: &Path, names: impl IntoIterator<Item = &'static str>) -> Result<()> {
     let object = kernel_function::linked(OBJECT)?;
     let mut object = EbpfLoader::new()
         .default_map_pin_directory(directory)
         .load(&object)
         .map_err(Error::bpf("load the switch's maps"))?;
-    for name in programs() {
+    for name in names {
         let what = format!("load the program {name}");
         let program: &mut SchedClassifier = object
             .program_mut(name)
@@ -217,6 +231,11 @@ pub(crate) fn replace_classifier(
 ) -> Result<()> {
     let (_, program) = open_classifier(directory, hook)?;
     classifier::replace(handle, program.as_fd(), hook, device)
+}
+
+/// A pinned program.
+pub(crate) fn opened(directory: &Path, program: &str) -> Result<ProgramFd> {
+    open(directory, program, |info| info.fd())
 }
 
 /// The pinned program of a hook, with its identity.

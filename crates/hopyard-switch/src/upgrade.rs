@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::here::{Here, device_name};
 use crate::hook::{Hook, Hooks, port_link, uplink_link};
 use crate::layout::{Config, SWITCH_UPGRADING};
+use crate::netkit;
 use crate::programs;
 use crate::running::ours_at;
 use crate::switch::Switch;
@@ -60,6 +61,7 @@ impl Switch {
             }
         }
         for (slot, port) in self.state.ports()? {
+            netkit::replace(&self.directory, slot)?;
             if config.hooks_of(&port) == Hooks::Tcx {
                 programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
             }

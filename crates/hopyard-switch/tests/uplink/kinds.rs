@@ -1,16 +1,18 @@
 //! Ports that are no pair: taps, and what the kernel or the switch refuses.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use hopyard_net::{BridgeSettings, Error, LinkKind, MacvlanMode, NetkitLayer, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
 
-use crate::frames::{BROADCAST, EXPERIMENT, IPV6, frame};
+use crate::frames::{BROADCAST, EXPERIMENT, IPV6, frame, tagged};
 use crate::listen::Ear;
 use crate::site::{FAR_MAC, Site, guest_mac, space};
 use crate::skip::skip;
 use crate::world::tap::{TAP, TUN, Tap};
 
+const VLAN_TAG: u16 = 0x8100;
 const TAP_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
 
 #[test]
@@ -177,6 +179,13 @@ fn a_port_of_a_bridge_is_no_port_of_a_switch() {
     }
 }
 
+/// Packets that came to a device of the hub.
+fn received(site: &Site, device: &str) -> u64 {
+    let all = site.hub.device_stats().unwrap();
+    let own = all.iter().find(|one| one.name == device).unwrap();
+    own.rx_packets
+}
+
 #[test]
 fn netkit_is_a_port_or_absent_by_name() {
     let site = Site::new("netkit", 1);
@@ -186,6 +195,7 @@ fn netkit_is_a_port_or_absent_by_name() {
         mode: NetkitLayer::L2,
         peer: "eth0".to_owned(),
         peer_ns: Some(guest.ns()),
+        peer_mac: None,
     };
     let new = NewLink {
         up: true,
@@ -195,7 +205,6 @@ fn netkit_is_a_port_or_absent_by_name() {
         Ok(()) => {
             guest.set_up("eth0").unwrap();
             let port = NewPort {
-        peer_mac: None,
                 device: "nk0",
                 ..NewPort::default()
             };
@@ -203,15 +212,71 @@ fn netkit_is_a_port_or_absent_by_name() {
             let mac = guest.link("eth0").unwrap().mac.unwrap();
             let ear = Ear::open(&guest, "eth0", EXPERIMENT);
             let other = Ear::open(&site.guests[0], "eth0", EXPERIMENT);
+            let wire = Ear::open(&site.far, "far0", EXPERIMENT);
             other.send(&frame(mac, guest_mac(0), EXPERIMENT, b"in"));
-            assert_eq!(ear.heard().len(), 1);
+            wire.send(&frame(mac, FAR_MAC, EXPERIMENT, b"from the wire"));
+            assert_eq!(ear.heard().len(), 2);
             ear.send(&frame(guest_mac(0), mac, EXPERIMENT, b"out"));
-            assert_eq!(other.heard().len(), 1);
+            assert_eq!((other.heard().len(), wire.heard().len()), (1, 0));
+            ear.send(&frame(FAR_MAC, mac, EXPERIMENT, b"to the wire"));
+            assert_eq!((other.heard().len(), wire.heard().len()), (0, 1));
+            ear.send(&frame(BROADCAST, mac, EXPERIMENT, b"to all"));
+            assert_eq!((other.heard().len(), wire.heard().len()), (1, 1));
             // By the socket's word it is IPv6.
             let liar = Ear::open(&guest, "eth0", IPV6);
-            liar.send(&frame(guest_mac(0), mac, EXPERIMENT, b"another type"));
+            // Dropped where it sends, which is an error to it.
+            let sent = [
+                liar.try_send(&frame(guest_mac(0), mac, EXPERIMENT, b"another type")),
+                ear.try_send(&frame(guest_mac(0), guest_mac(0), EXPERIMENT, b"spoofed")),
+            ];
+            assert!(sent.iter().all(Result::is_err), "{sent:?}");
             assert_eq!(other.heard().len(), 0);
-            assert_eq!(site.drops("nk0"), [("malformed", 1)]);
+            assert_eq!(site.drops("nk0"), [("malformed", 1), ("mac", 1)]);
+            assert_eq!(
+                received(&site, "nk0"),
+                1,
+                "more than the broadcast came to the port"
+            );
+            // With a priority in front of its type, as from a bridge in the guest.
+            let untagged = frame(guest_mac(0), mac, EXPERIMENT, b"with a priority");
+            let bridge = Ear::open(&guest, "eth0", VLAN_TAG);
+            bridge.send(&tagged(&untagged, 0xe000));
+            assert_eq!((other.heard().len(), received(&site, "nk0")), (1, 2));
+            // Added again at once, and by the program of another load.
+            for _ in 0..3 {
+                site.switch(|switch| {
+                    switch.remove_port("nk0").unwrap();
+                    switch.add_port(&port).unwrap();
+                    switch.upgrade().unwrap();
+                });
+                ear.send(&frame(guest_mac(0), mac, EXPERIMENT, b"again"));
+                assert_eq!((other.heard().len(), received(&site, "nk0")), (1, 2));
+            }
+            // Whoever is to see the frames at the port sees them.
+            let queued = NewPort {
+                queued: true,
+                ..port.clone()
+            };
+            site.switch(|switch| {
+                switch.remove_port("nk0").unwrap();
+                switch.add_port(&queued).unwrap();
+            });
+            let end = Instant::now() + Duration::from_secs(30);
+            while received(&site, "nk0") == 2 {
+                assert!(Instant::now() < end, "the guest's program stays");
+                let _ = ear.try_send(&frame(guest_mac(0), mac, EXPERIMENT, b"queued"));
+            }
+            other.heard();
+            // To the host as without a switch.
+            site.switch(|switch| switch.remove_port("nk0").unwrap());
+            let end = Instant::now() + Duration::from_secs(30);
+            loop {
+                assert!(Instant::now() < end, "frames are forwarded still");
+                ear.send(&frame(guest_mac(0), mac, EXPERIMENT, b"to nobody"));
+                if other.heard().is_empty() {
+                    break;
+                }
+            }
         }
         Err(Error::Unsupported {
             feature, remedy, ..
