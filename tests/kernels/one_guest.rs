@@ -182,7 +182,7 @@ loads = ["tcp_stream"]
 set = { family = 6, mtu = 9000 }
 
 [[cells]]
-paths = ["direct", "direct-shortcut"]
+paths = ["direct", "direct-netkit", "direct-shortcut"]
 "#,
 );
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use hopyard_net::NetkitLayer;
 use hopyard_switch::{Hooks, Mac, NewPort, NewSwitch, Switch, has_tcx};
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,6 +15,31 @@ use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
 use super::{Builder, LabId, Result};
 use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Hop, Peer};
+
+/// What connects a guest with the direct switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// Frames from the guest are received by the port; those to it are handed past the port.
+    Veth,
+    /// Frames from the guest do not come to the port; those of another guest are sent by the port.
+    Netkit,
+}
+
+impl Port {
+    pub(crate) fn connect(self, lab: &mut Builder, guest: &'static str, port: &str) -> Result<()> {
+        match self {
+            Self::Veth => lab.veth((guest, ETH), (role::HUB, port)),
+            Self::Netkit => lab.netkit(NetkitLayer::L2, (role::HUB, port), (guest, ETH)),
+        }
+    }
+
+    fn of_server(self, port: &str) -> Hop {
+        match self {
+            Self::Veth => Hop::rx_from_server(role::HUB, port),
+            Self::Netkit => Hop::tx_to_server(role::HUB, port),
+        }
+    }
+}
 
 /// The port of endpoint `b`.
 pub(super) const PORT_B: &str = "veth-b";
@@ -130,17 +156,15 @@ impl Builder {
     pub(crate) fn switched_server(
         &mut self,
         peer: Peer,
+        port: Port,
         mut ports: Vec<String>,
         way: &mut Vec<Hop>,
     ) -> Result<Endpoint> {
         let server = match peer {
             Peer::Local => {
-                self.veth((role::B, ETH), (role::HUB, PORT_B))?;
+                port.connect(self, role::B, PORT_B)?;
                 ports.push(PORT_B.to_owned());
-                way.extend([
-                    Hop::rx_from_server(role::HUB, PORT_B),
-                    Hop::rx(role::B, ETH),
-                ]);
+                way.extend([port.of_server(PORT_B), Hop::rx(role::B, ETH)]);
                 self.endpoint(role::B, ETH, Subnet::LAN.host(host::B))?
             }
             Peer::Host => {

@@ -5,6 +5,7 @@ use hopyard_switch::{LOSSES, Loss, SelfTest, test_shortcut};
 use super::{Need, Path};
 use crate::builder::ETH;
 use crate::model::{Hop, Peer};
+use crate::switching::Port;
 use crate::topology::role;
 use crate::{Builder, Result, Subnet, Topology};
 
@@ -53,7 +54,7 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
         .map(|hop| hop.device.clone())
         .collect();
     let mut devices = Vec::new();
-    let server = lab.switched_server(peer, ports.clone(), &mut devices)?;
+    let server = lab.switched_server(peer, Port::Veth, ports.clone(), &mut devices)?;
     lab.add_static_neighbours(&clients, &server)?;
     // Frames pass the devices, messages of joined sockets do not. The switch counts both.
     let mut way: Vec<Hop> = devices

@@ -78,6 +78,7 @@ pub static PATHS: &[&Path] = &[
     &open_vswitch::OVS_VETH,
     &open_vswitch::OVS_INTERNAL,
     &direct::DIRECT,
+    &direct::DIRECT_NETKIT,
     &direct_shortcut::DIRECT_SHORTCUT,
     &tap_mq::TAP_MQ,
     &tap_vde::TAP_VDE,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Need, Path, macvlan};
 use crate::model::{Attach, Hop, Peer};
+use crate::switching::Port;
 use crate::topology::{host, role};
 use crate::{Builder, Endpoint, HubEnd, Result, Subnet, Topology};
 
@@ -63,7 +64,7 @@ fn at_bridge(lab: &mut Builder, peer: Peer) -> Result<Topology> {
 fn at_switch(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     let client = guest(lab, HubEnd::Tap(TAP))?;
     let mut way = vec![Hop::rx(role::HUB, TAP)];
-    let server = lab.switched_server(peer, vec![TAP.to_owned()], &mut way)?;
+    let server = lab.switched_server(peer, Port::Veth, vec![TAP.to_owned()], &mut way)?;
     Ok(Topology::pair(client, server, way))
 }
 
