@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use hopyard_net::{Handle, Link, LinkKind, LinkLocal, NewLink};
+use hopyard_net::{Handle, Link, LinkKind, LinkLocal, NetkitLayer, NewLink};
 use hopyard_switch::{Mac, NewPort, Switch};
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::conf::Conf;
+use crate::conf::{Conf, Device};
 use crate::container;
 use crate::del::{Leaving, detach, finish};
 use crate::error::{Error, Result, code};
@@ -257,10 +257,20 @@ impl Plan<'_> {
     }
 
     fn make_device(&self) -> Result<()> {
-        let kind = LinkKind::Veth {
-            peer: self.call.ifname.clone(),
-            peer_ns: Some(self.inside.ns()),
-            peer_mac: Some(self.mac.0),
+        let (peer, peer_ns) = (self.call.ifname.clone(), Some(self.inside.ns()));
+        let peer_mac = Some(self.mac.0);
+        let kind = match self.conf.device {
+            Device::Veth => LinkKind::Veth {
+                peer,
+                peer_ns,
+                peer_mac,
+            },
+            Device::Netkit => LinkKind::Netkit {
+                mode: NetkitLayer::L2,
+                peer,
+                peer_ns,
+                peer_mac,
+            },
         };
         self.here.add_link(&NewLink {
             mtu: self.found.mtu,

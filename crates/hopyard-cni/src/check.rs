@@ -25,7 +25,7 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     let here = Handle::here()?;
     switch::glance(&here, &mut conf)?;
     let inside = container::open(&here, &call.netns)?;
-    check_device(call, &inside, mac.as_deref())?;
+    check_device(call, &conf, &inside, mac.as_deref())?;
     check_addresses(call, &inside, &addresses)?;
     check_port(call, &conf, &here, &addresses, mac.as_deref())?;
     if let Some(kind) = &mut conf.ipam {
@@ -49,12 +49,12 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     Ok(())
 }
 
-fn check_device(call: &Call, inside: &Handle, mac: Option<&str>) -> Result<()> {
+fn check_device(call: &Call, conf: &Conf, inside: &Handle, mac: Option<&str>) -> Result<()> {
     let ifname = &call.ifname;
     let link = inside
         .link(ifname)
         .map_err(|_| changed(format!("the container has no device `{ifname}`")))?;
-    if link.kind.as_deref() != Some("veth") {
+    if link.kind.as_deref() != Some(conf.device.kind()) {
         return Err(changed(format!(
             "`{ifname}` is not the device that ADD made"
         )));

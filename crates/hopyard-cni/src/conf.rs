@@ -21,6 +21,7 @@ pub(crate) struct Conf {
     /// The device to the wire.
     pub(crate) master: Option<String>,
     pub(crate) mtu: Option<u32>,
+    pub(crate) device: Device,
     /// The container's Ethernet address; `None`: a random one.
     pub(crate) mac: Option<Mac>,
     pub(crate) vlan: Option<u16>,
@@ -31,6 +32,35 @@ pub(crate) struct Conf {
     pub(crate) bandwidth: Bandwidth,
     /// The IPAM plugin; `None`: no IP addresses.
     pub(crate) ipam: Option<Kind>,
+}
+
+/// What the container's device is an end of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Device {
+    #[default]
+    Veth,
+    /// Whose program runs where the container sends.
+    Netkit,
+}
+
+impl Device {
+    const ALL: [Self; 2] = [Self::Veth, Self::Netkit];
+
+    fn of(conf: &Value) -> Result<Self> {
+        let Some(name) = text(conf, "device")? else {
+            return Ok(Self::default());
+        };
+        let named = Self::ALL.into_iter().find(|device| device.kind() == name);
+        named.ok_or_else(|| invalid("device", &conf["device"], "is neither `veth` nor `netkit`"))
+    }
+
+    /// As the kernel calls it.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Veth => "veth",
+            Self::Netkit => "netkit",
+        }
+    }
 }
 
 impl Conf {
@@ -65,6 +95,7 @@ impl Conf {
             switch: SwitchName::of(conf, &call.network)?,
             master: text(conf, "master")?,
             mtu,
+            device: Device::of(conf)?,
             mac: mac(call)?,
             vlan: vlan.and_then(|vlan| u16::try_from(vlan).ok()),
             may_spoof: !flag(conf, "macspoofchk", true)?,

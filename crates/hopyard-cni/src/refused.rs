@@ -24,11 +24,12 @@ const STANDARD: [&str; 11] = [
 ];
 
 /// Keys that the plugin has itself, besides those of [`bandwidth`].
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "switch",
     "master",
     "mtu",
     "mac",
+    "device",
     "vlan",
     "macspoofchk",
     "portIsolation",

@@ -23,18 +23,19 @@ fn call(conf: Value, args: &str) -> Call {
 #[test]
 fn keys_are_read_and_wrong_values_are_named() {
     let conf = Conf::of(&call(json!({ "name": "front" }), "")).unwrap();
-    assert!(!conf.may_spoof && !conf.isolated);
+    assert!(!conf.may_spoof && !conf.isolated && conf.device == Device::Veth);
     assert_eq!(
         (conf.mtu, conf.vlan, conf.mac, conf.ipam),
         (None, None, None, None)
     );
     let all = json!({
         "master": "eth0", "mtu": 1400, "vlan": 100, "macspoofchk": false, "portIsolation": true, "mode": "bridge",
-        "ipam": { "type": "host-local" },
+        "device": "netkit", "ipam": { "type": "host-local" },
     });
     let conf = Conf::of(&call(all, "")).unwrap();
     assert!(conf.may_spoof && conf.isolated);
     assert_eq!((conf.mtu, conf.vlan), (Some(1400), Some(100)));
+    assert_eq!(conf.device, Device::Netkit);
     let kind = conf.ipam.unwrap();
     assert_eq!((kind.name.as_str(), kind.in_process), ("host-local", false));
     for (key, value) in [
@@ -53,6 +54,8 @@ fn keys_are_read_and_wrong_values_are_named() {
         ("ipamInProcess", json!(true)),
         ("ipamInProcess", json!(1)),
         ("switch", json!("a/b")),
+        ("device", json!("macvlan")),
+        ("device", json!(["veth"])),
     ] {
         let error = Conf::of(&call(json!({ key: value }), "")).unwrap_err();
         assert!(error.msg.contains(&format!("`{key}")), "{error}");

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::host::{Container, Host, conf, conf_with, files, ip, on_host, output, with};
+use crate::skip::skip;
 
 const VERSIONS: [&str; 3] = ["0.4.0", "1.0.0", "1.1.0"];
 
@@ -338,6 +339,56 @@ fn a_container_is_connected_before_dhcp_asks() {
         let previous = with(&conf, json!({ "prevResult": result }));
         host.call("CHECK", &previous, &container).works();
         host.call("DEL", &conf, &container).works();
+        host.is_clean();
+    });
+}
+
+#[test]
+fn a_netkit_is_a_containers_device_or_absent_by_name() {
+    on_host(|host| {
+        let confs = ["10.1.0.5/16", "10.1.0.6/16"].map(|ip| conf_with("1.1.0", "front", ip));
+        let netkit = with(
+            &confs[0],
+            json!({ "device": "netkit", "mac": "02:00:00:00:00:05" }),
+        );
+        let containers = ["a", "b"].map(|id| host.container(id));
+        if let Err(why) = hopyard_net::probe_kind("netkit") {
+            let said = host.call("ADD", &netkit, &containers[0]);
+            said.fails(100, &["netkit", "CONFIG_NETKIT"]);
+            host.is_clean();
+            host.call("DEL", &netkit, &containers[0]).works();
+            return skip("netkit", false, &why.to_string());
+        }
+        let added = add(host, &netkit, &containers[0]);
+        assert_eq!(added["interfaces"][1]["mac"], "02:00:00:00:00:05");
+        let port = added["interfaces"][0]["name"].as_str().unwrap();
+        assert_eq!(host.hub.link(port).unwrap().kind.as_deref(), Some("netkit"));
+        add(host, &confs[1], &containers[1]);
+        assert!(containers[0].reaches(&containers[1].inside, "10.1.0.6"));
+        assert!(containers[1].reaches(&containers[0].inside, "10.1.0.5"));
+        assert!(containers[0].reaches(&host.wire, "10.1.0.1"));
+        // What it sends to one station does not come to its port: the switch decides before.
+        let received = || {
+            let counted = host.hub.device_stats().unwrap();
+            counted
+                .iter()
+                .find(|one| one.name == port)
+                .unwrap()
+                .rx_packets
+        };
+        let before = received();
+        for _ in 0..100 {
+            assert!(containers[0].reaches(&containers[1].inside, "10.1.0.6"));
+        }
+        assert!(received() < before + 50, "{before}, {}", received());
+        let previous = with(&netkit, json!({ "prevResult": added }));
+        host.call("CHECK", &previous, &containers[0]).works();
+        let other = with(&previous, json!({ "device": "veth" }));
+        host.call("CHECK", &other, &containers[0])
+            .fails(102, &["`eth0`"]);
+        for (conf, container) in [&netkit, &confs[1]].into_iter().zip(&containers) {
+            host.call("DEL", conf, container).works();
+        }
         host.is_clean();
     });
 }
