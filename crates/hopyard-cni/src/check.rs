@@ -56,7 +56,8 @@ fn check_device(call: &Call, conf: &Conf, inside: &Handle, mac: Option<&str>) ->
         .map_err(|_| changed(format!("the container has no device `{ifname}`")))?;
     if link.kind.as_deref() != Some(conf.device.kind()) {
         return Err(changed(format!(
-            "`{ifname}` is not the device that ADD made"
+            "`{ifname}` is not a {}, which the configuration has",
+            conf.device.kind()
         )));
     }
     if !link.up {

@@ -1,10 +1,10 @@
 //! STATUS: could a container be added now? Runtimes ask every few seconds: nothing waits for a lock, nothing is changed.
 
-use hopyard_net::Handle;
+use hopyard_net::{Handle, probe_kind};
 use hopyard_switch::Switch;
 
 use crate::call::Call;
-use crate::conf::Conf;
+use crate::conf::{Conf, Device};
 use crate::error::{Error, Result, code};
 use crate::switch::{look, other_switch_on};
 
@@ -13,6 +13,9 @@ pub(crate) fn status(call: &Call) -> Result<()> {
     let mut conf = Conf::of(call)?;
     let here = Handle::here()?;
     check_switch(call, &here, &mut conf)?;
+    if conf.device == Device::Netkit {
+        probe_kind("netkit").map_err(|error| unavailable(false, error.to_string()))?;
+    }
     match &conf.ipam {
         Some(kind) => call.ipam(kind).status(),
         None => Ok(()),

@@ -99,6 +99,11 @@ fn status_says_whether_a_container_can_be_added() {
         status(&with(&base, json!({ "master": "absent0" }))).fails(50, &["absent0"]);
         status(&with(&base, json!({ "switch": "absent" }))).fails(50, &["absent"]);
         status(&with(&base, json!({ "isGateway": true }))).fails(2, &["isGateway"]);
+        let by_netkit = status(&with(&base, json!({ "device": "netkit" })));
+        match hopyard_net::probe_kind("netkit") {
+            Ok(()) => drop(by_netkit.works()),
+            Err(_) => by_netkit.fails(50, &["CONFIG_NETKIT"]),
+        }
         let mut failing = base.clone();
         failing["ipam"]["fail"] = "STATUS".into();
         status(&failing).fails(142, &["no more addresses"]);
