@@ -90,7 +90,16 @@ fn every_path_that_the_kernel_has_is_proved_inside_a_guest() {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("run");
     let short = ["--loads", "tcp_rr", "--window", "300ms"];
-    let plan = ["--blocks", "1", "--turns", "off", "--json"];
+    // An emulated guest beside other tests may take longer than the plan's two minutes.
+    let plan = [
+        "--blocks",
+        "1",
+        "--turns",
+        "off",
+        "--time-limit",
+        "20m",
+        "--json",
+    ];
     let mut said = None;
     unharmed(|| {
         let running = Running::start(in_guest(&kernel, &out, &[&short[..], &plan[..]].concat()));
