@@ -275,7 +275,7 @@ fn plans_of_reports_run_on_two_machines_and_stand_beside_their_figures() {
             let judged = Running::start(hopyard(&judge)).wait();
             let stand_in = judged.exits(0).json()["reports"][0]["stand_in"].take();
             assert!(
-                stand_in.as_str().unwrap().contains("both machines"),
+                stand_in.as_str().unwrap().contains("the client's machine"),
                 "{judged}"
             );
             assert_eq!(before, [site.state(&site.here), site.state(&site.there)]);
