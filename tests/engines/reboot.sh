@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Debian 13 as a guest of QEMU, with systemd and the unit of the package: the same switch after a reboot, before containers, and
-# after power cuts while `hopyard switch apply` runs. Prints a line for each thing that holds.  reboot.sh PROGRAMS ROOT WORK
+# after power cuts while `hopyard switch apply` runs; containers by netkits. Prints a line for each thing that holds.  reboot.sh PROGRAMS ROOT WORK
 #
 # Needs a kernel and an initramfs in ROOT, which is not changed. WORK gets a disk of some 2 GB. CUTS="0 3" says after which steps of
 # `apply` the power is cut.
@@ -27,6 +27,7 @@ kernel=$(echo "$disk"/boot/vmlinuz-*) initrd=$(echo "$disk"/boot/initrd.img-*)
 cp "$kernel" "$work/kernel"
 cp "$initrd" "$work/initrd"
 install -D -m 755 "$programs/hopyard" "$disk/usr/bin/hopyard"
+install -D -m 755 "$programs/hopyard-cni" "$disk/usr/bin/hopyard-cni"
 install -D -m 755 "$programs/netavark-hopyard" "$disk/usr/local/lib/netavark/hopyard"
 install -D -m 644 "$here/../../contrib/systemd/hopyard-switch@.service" "$disk/usr/lib/systemd/system/hopyard-switch@.service"
 install -D -m 644 "$here/guest/a.toml" "$disk/etc/hopyard/switch/lan.toml"
@@ -112,6 +113,7 @@ which() { tr -d '\r' <"$work/told.now" | awk '/^boot / { with = $NF } END { prin
 began=$SECONDS
 start
 await $BOOT '^ready 1'
+holds "$(tr -d '\r' <"$work/told.now" | sed -n 's/^netkit: //p') (Linux $(basename "$kernel" | cut -d - -f 2-))"
 first=$(told)
 await $BOOT '^ready 2'
 [ "$(tr -d '\r' <"$work/told.now" | awk '/^boot / { print $4 }' | sort -u | wc -l)" = 2 ] || fail "the guest did not boot again"

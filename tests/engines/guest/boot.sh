@@ -35,6 +35,10 @@ else
 	after=$(systemctl show -P ExecMainStartTimestampMonotonic podman-restart)
 	[ "$before" -le "$after" ] || fail "containers start before their switch: $before, $after"
 fi
+if [ $boots = 1 ]; then
+	netkit=$(bash "$HERE/netkit.sh" 2>&1) || fail "netkit: $netkit"
+	echo "netkit: $netkit"
+fi
 podman exec web ping -c 3 -W 2 192.0.2.1 >/dev/null || fail "the container does not reach a port"
 hopyard switch show $NAME | grep -q 192.0.2.150 || fail "the container is no port: $(hopyard switch show $NAME)"
 echo "ready $boots"
