@@ -113,7 +113,7 @@ which() { tr -d '\r' <"$work/told.now" | awk '/^boot / { with = $NF } END { prin
 began=$SECONDS
 start
 await $BOOT '^ready 1'
-holds "$(tr -d '\r' <"$work/told.now" | sed -n 's/^netkit: //p') (Linux $(basename "$kernel" | cut -d - -f 2-))"
+holds "$(tr -d '\r' <"$work/told.now" | sed -n 's/^netkit: //p') (Linux ${kernel##*/vmlinuz-})"
 first=$(told)
 await $BOOT '^ready 2'
 [ "$(tr -d '\r' <"$work/told.now" | awk '/^boot / { print $4 }' | sort -u | wc -l)" = 2 ] || fail "the guest did not boot again"
