@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Debian 13 as a guest of QEMU, with systemd and the unit of the package: the same switch after a reboot, before containers, and
-# after power cuts while `hopyard switch apply` runs; containers by netkits. Prints a line for each thing that holds.  reboot.sh PROGRAMS ROOT WORK
+# after power cuts while `hopyard switch apply` runs. Two containers with netkits reach each other. Prints a line for each thing that holds.  reboot.sh PROGRAMS ROOT WORK
 #
 # Needs a kernel and an initramfs in ROOT, which is not changed. WORK gets a disk of some 2 GB. CUTS="0 3" says after which steps of
 # `apply` the power is cut.

@@ -269,7 +269,7 @@ impl Check {
             return Err("this judge takes no `cpus`: those of cells do".to_owned());
         }
         if self.of_base().is_some_and(What::is_local) {
-            return Err("`to_quantity` takes nothing local".to_owned());
+            return Err("`to_quantity` takes no local quantity".to_owned());
         }
         match &self.judge {
             Judge::Does { does } => return bench::deed(does).map(drop).map_err(|e| e.to_string()),

@@ -39,7 +39,7 @@ pub(crate) struct Conf {
 pub(crate) enum Device {
     #[default]
     Veth,
-    /// Whose program runs where the container sends.
+    /// The switch's program runs where the container sends.
     Netkit,
 }
 

@@ -77,7 +77,7 @@ impl ProgramLink {
     /// Gives the link a file of a BPF file system, which holds it when this value is gone.
     ///
     /// # Errors
-    /// [`Error::Kernel`]: `EEXIST` where there is such a file, `EPERM` where it is none of a BPF file system.
+    /// [`Error::Kernel`]: `EEXIST` where there is such a file; [`Error::Denied`] where it would not be in a BPF file system.
     pub fn pin(&self, file: &Path) -> Result<()> {
         let what = || format!("keep an eBPF program by the file {}", file.display());
         let path = in_c(file, what)?;

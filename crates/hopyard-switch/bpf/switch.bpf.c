@@ -225,8 +225,8 @@ int hopyard_port_in(struct __sk_buff *skb)
 }
 
 /*
- * A drop here is an error to who sends (NET_XMIT_DROP), but the original of a broadcast is dropped when all have their copies; and
- * the kernel takes a tag out of the frame not before it receives it. So both go on to hopyard_port_in.
+ * Broadcasts go on to hopyard_port_in: it drops the original when all ports have their copies, and a drop here would be an error to
+ * the sender (NET_XMIT_DROP). So do frames with a tag in them, which the kernel takes out when it receives them.
  */
 SEC("classifier")
 int hopyard_guest(struct __sk_buff *skb)

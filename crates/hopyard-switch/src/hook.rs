@@ -53,7 +53,7 @@ impl Hook {
 /// The program that tells of a device.
 pub(crate) const DEVICE: &str = "hopyard_device";
 
-/// The program at the transmit of a netkit's guest. A switch has it from its first such port on.
+/// The program that runs where the guest of a netkit sends. A switch loads it with its first netkit port.
 pub(crate) const GUEST: &str = "hopyard_guest";
 
 /// The names of all programs.
@@ -71,7 +71,7 @@ pub(crate) fn port_link(slot: u32) -> String {
     format!("{PORT_LINK}{slot}")
 }
 
-/// The file of the link at the transmit of a netkit's guest.
+/// The file of the link of the program that runs where the guest of a netkit sends.
 pub(crate) fn guest_link(slot: u32) -> String {
     format!("{GUEST_LINK}{slot}")
 }

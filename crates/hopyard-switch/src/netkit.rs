@@ -19,15 +19,14 @@ use crate::programs;
 
 const A_MOMENT: Duration = Duration::from_millis(10);
 
-/// Is the program to run at a device that is a port or becomes one? Not where others may see frames before the switch, at the port's
-/// own hooks.
+/// Does a port get the program? Not if other programs or captures at the host's end are to see the frames.
 pub(crate) fn is_for(config: &Config, link: &Link, is_queued: bool) -> bool {
     let is_netkit = link.kind.as_deref() == Some("netkit");
     is_netkit && link.xdp.is_none() && !is_queued && config.flags & SWITCH_BEHIND == 0
 }
 
-/// Attaches the program without a file, if the switch has it already; it drops what the guest of no port sends. Takes no lock of
-/// switches.
+/// Attaches the program if the switch has loaded it; the link has no file yet. Until the device is a port, the program drops what its
+/// guest sends. The caller need not hold the lock of switches.
 pub(crate) fn attach(directory: &Path, here: &Here, link: &Link) -> Result<Option<ProgramLink>> {
     if !bpffs::is_there(&directory.join(program_file(GUEST)))? {
         return Ok(None);
@@ -47,14 +46,15 @@ pub(crate) fn attach(directory: &Path, here: &Here, link: &Link) -> Result<Optio
             {
                 thread::sleep(A_MOMENT);
             }
-            // It is the guest's end that they can be attached to. (The program at the port itself takes the same privilege.)
+            // The kernel attaches programs to the first end of a pair, and here that is the guest's. (The caller has the privilege: the
+            // program at the port itself takes the same.)
             Err(NetError::Denied { .. }) => return Ok(None),
             linked => return Ok(Some(linked?)),
         }
     }
 }
 
-/// Has a port run the program from now on. It may be attached already, in an earlier version too.
+/// Gives a port the program, and its link a file. `attached` is a link that the device has already; its program may be an older one.
 pub(crate) fn keep(
     directory: &Path,
     here: &Here,
@@ -71,7 +71,7 @@ pub(crate) fn keep(
         Some(attached) => attached.replace(program.as_fd())?.then_some(attached),
         None => attach(directory, here, link)?,
     };
-    // An earlier version, which knows of no such file, may have removed a port of this slot.
+    // An earlier version of hopyard does not know this file and leaves it when it removes a port.
     detach(directory, slot)?;
     if let Some(runs) = runs {
         runs.pin(&directory.join(guest_link(slot)))?;
@@ -93,7 +93,7 @@ pub(crate) fn detach(directory: &Path, slot: u32) -> Result<()> {
     bpffs::remove_file(&directory.join(guest_link(slot)))
 }
 
-/// Makes the program of a port, if it has one, that which is pinned now.
+/// Has a port that has the program run the version that is pinned now.
 pub(crate) fn replace(directory: &Path, slot: u32) -> Result<()> {
     if let Some(link) = held(directory, slot)? {
         link.replace(programs::opened(directory, GUEST)?)?;

@@ -303,7 +303,7 @@ pub(crate) enum Program {
     Linked(FdLink),
 }
 
-/// Those that run at a device: the port's, and that of a netkit's guest.
+/// The program of the port, and the link of the one that runs where the guest of a netkit sends.
 pub(crate) type Programs = (Program, Option<ProgramLink>);
 
 impl Found {

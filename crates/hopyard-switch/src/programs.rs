@@ -233,7 +233,7 @@ pub(crate) fn replace_classifier(
     classifier::replace(handle, program.as_fd(), hook, device)
 }
 
-/// A pinned program.
+/// The pinned program of this name.
 pub(crate) fn opened(directory: &Path, program: &str) -> Result<ProgramFd> {
     open(directory, program, |info| info.fd())
 }

@@ -68,7 +68,7 @@ pub(super) fn spoil(run: &mut Run, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// The ends are on machines of their own, each with another share of the CPU time in each cell. Of some windows it is not known.
+/// Puts each end on a machine of its own. Their shares of the CPU time differ between cells, and in some windows one of them is not known.
 fn part_ends(run: &mut Run, rng: &mut ChaCha8Rng) {
     let shares: Vec<f64> = run
         .header

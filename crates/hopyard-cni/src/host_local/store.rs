@@ -210,7 +210,7 @@ impl Store {
             let entry = entry.map_err(unread())?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // Somebody may have put anything there; a pipe would be waited for.
+            // To read a pipe that somebody has put there would wait for ever.
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
             if !is_file || name == LOCK || name.starts_with(LAST) {
                 continue;

@@ -67,7 +67,7 @@ fn of_client(port: Port, peer: Peer, device: &str) -> Option<Hop> {
         // Frames to a guest are handed into its namespace, past the port's own device.
         (Port::Veth, _) => Some(Hop::rx_from_client(role::HUB, device)),
         (Port::Netkit, Peer::Local) => Some(Hop::tx_to_client(role::HUB, device)),
-        // From the wire, too.
+        // Frames from the wire are handed past it, and frames to the wire never come to it.
         (Port::Netkit, _) => None,
     }
 }
