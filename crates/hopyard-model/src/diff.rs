@@ -172,6 +172,8 @@ pub enum DiffWarningCode {
     ScatterUnknown,
     /// Runs that were named as repeats of one thing differ.
     RunsNotAlike,
+    /// The scatter of `--repeats` was used nowhere: each side has enough runs of its own.
+    RepeatsUnused,
     /// All runs of one side were made before those of the other.
     NotInterleaved,
     /// Some cells have figures in some of the runs only.

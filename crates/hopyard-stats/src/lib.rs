@@ -56,7 +56,9 @@ pub use moments::{geometric_mean, mean, sd};
 pub use power::{one_sided_detectable, smallest_detectable};
 pub use ratio::{paired_ratio, ratio_of_sums};
 pub use replication::{Spread, spread};
-pub use runs::{RunsCompared, compare_runs, ratio_within_runs, runs_needed, se_log_within};
+pub use runs::{
+    RUNS_FOR_A_SCATTER, RunsCompared, compare_runs, ratio_within_runs, runs_needed, se_log_within,
+};
 pub use samples::{NotFinite, Samples};
 pub use saturation::{Reached, ReachedInterval, reached};
 pub use settling::{before_end, settles, unsettled};

@@ -11,7 +11,7 @@ use super::verdict::{Comparison, POWER};
 use super::welch::compare_unpaired;
 
 /// From this many runs, each side has a scatter of its own.
-pub(crate) const RUNS_FOR_A_SCATTER: usize = 3;
+pub const RUNS_FOR_A_SCATTER: usize = 3;
 /// Runs beyond the first of each group that a verdict needs. Take a machine that is in one of two states for a whole
 /// run, each equally often. Both groups look uniform and different from each other with a probability of 2^-(this + 1):
 /// 3 %.

@@ -6,6 +6,7 @@ use super::table::Table;
 use crate::model::{
     DiffWarning, DiffWarningCode as Code, Gate, IntervalFrom, Warning, WarningCode,
 };
+use crate::stats::RUNS_FOR_A_SCATTER;
 use crate::units::counted;
 
 pub(super) fn all(groups: &Groups<'_>, table: &Table, gate: Option<&Gate>) -> Vec<DiffWarning> {
@@ -15,6 +16,7 @@ pub(super) fn all(groups: &Groups<'_>, table: &Table, gate: Option<&Gate>) -> Ve
         all.extend(about_the_gate(gate, table));
     }
     all.extend(runs_not_alike(groups));
+    all.extend(repeats_unused(groups, table));
     all.extend(not_interleaved(&groups.sides));
     all.extend(some_runs_only(groups, table));
     let [a, b] = &groups.sides;
@@ -108,6 +110,21 @@ fn runs_not_alike(groups: &Groups<'_>) -> Vec<Told> {
     }
     let told = |message| (Code::RunsNotAlike, message);
     said.into_iter().map(told).collect()
+}
+
+/// Where each side has runs for a scatter of its own, that of others would be a worse guess.
+fn repeats_unused(groups: &Groups<'_>, table: &Table) -> Option<Told> {
+    let mut all = table.cells.iter().flat_map(|c| c.comparisons.values());
+    let unused = all.all(|q| q.runs_a.min(q.runs_b) >= RUNS_FOR_A_SCATTER);
+    (unused && !groups.repeats.is_empty()).then(|| {
+        (
+            Code::RepeatsUnused,
+            format!(
+                "The runs of --repeats were not used: A and B have {RUNS_FOR_A_SCATTER} runs or more each, and show \
+                 themselves how much their runs differ."
+            ),
+        )
+    })
 }
 
 /// All runs of one side came first: a change of the machine meanwhile favours one side.

@@ -40,6 +40,27 @@ fn two_single_runs_have_no_verdict_and_a_gate_stays_undecided() {
     assert!((20..200).contains(&needed.unwrap()), "{needed:?}");
 }
 
+fn is_unused(report: &DiffReport) -> bool {
+    let mut warnings = report.warnings.iter();
+    warnings.any(|w| w.code == DiffWarningCode::RepeatsUnused)
+}
+
+/// Three runs of each side need nobody else's; if one cell has fewer, others' are used.
+#[test]
+fn repeats_that_nobody_needs_are_told() {
+    let world = World {
+        blocks: 4,
+        ..World::default()
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let mut runs = |name: &str, count| world.runs(name, count, &[1.0; 2], &mut rng);
+    let (a, mut b, same) = (runs("a", 3), runs("b", 3), runs("s", 5));
+    let unused = |b: &[Run]| is_unused(&diff(&a, b, from_ref(&same), &GATE).unwrap());
+    assert!(unused(&b) && !unused(&b[..2]));
+    b[2].samples.retain(|s| s.cell == 0);
+    assert!(!unused(&b));
+}
+
 /// The scatter between runs comes from both sides, from one, or from runs of something else.
 #[test]
 fn the_scatter_comes_from_wherever_there_are_repeats() {
@@ -76,6 +97,7 @@ fn the_scatter_comes_from_wherever_there_are_repeats() {
                 .iter()
                 .any(|w| w.code == DiffWarningCode::ScatterUnknown)
         );
+        assert!(!is_unused(&report));
     }
     // One run fewer is not enough.
     let few = |a: &[Run], b: &[Run], repeats: &[Vec<Run>]| {
