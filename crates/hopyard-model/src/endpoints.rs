@@ -115,8 +115,9 @@ impl EndpointsUsed {
 }
 
 impl EndpointUsed {
-    /// Facts that may differ between two endpoints, in the same order for each.
-    fn facts(&self) -> Vec<(&str, Option<String>)> {
+    /// Facts that may differ between two endpoints, in the same order for each: name, value. `None` if it does not report it.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(&str, Option<String>)> {
         const FLAGS: [&str; 5] = ["tx_checksum", "tso", "gso", "gro", "lro"];
         let (machine, interface) = (self.machine.as_ref(), self.interface.as_ref());
         let mut facts = vec![

@@ -177,6 +177,13 @@ fn this_run(header: &Header, report: &RunReport) -> Vec<Fact> {
     if let Some(asked) = &header.endpoints {
         facts.push(fact("client reached by", &asked.client));
         facts.push(fact("server reached by", &asked.server));
+        if let Some([card, far]) = &asked.cards {
+            facts.push(fact("card of the client", card));
+            facts.push(fact("card of the server", far));
+        }
+        if let Some(address) = asked.server_address {
+            facts.push(fact("address of the server", &address));
+        }
     }
     facts
 }
@@ -210,19 +217,15 @@ fn of_cells(sides: &[Group<'_>; 2]) -> Vec<Difference> {
     named.collect()
 }
 
-/// The machine of an endpoint, its kernel and its device.
+/// The machine of an endpoint and its device.
 fn endpoint(end: &str, used: &EndpointUsed) -> Vec<Fact> {
-    let mut facts = vec![
-        fact(format!("kernel of the {end}"), &used.kernel),
-        fact(format!("device of the {end}"), &used.device),
-    ];
-    if let Some(machine) = &used.machine {
-        facts.push(fact(format!("host of the {end}"), &machine.hostname));
-        facts.push(fact(format!("CPUs of the {end}"), &machine.cpus));
-        let cpu = machine.cpu_model.clone().unwrap_or_default();
-        facts.push(fact(format!("CPU of the {end}"), &cpu));
-    }
-    facts
+    let host = used.machine.as_ref().map(|m| m.hostname.clone());
+    let named = [("host", host), ("device", Some(used.device.clone()))];
+    let all = named.into_iter().chain(used.facts());
+    let known = all.filter_map(|(what, value)| Some((what, value?)));
+    known
+        .map(|(what, value)| fact(format!("{what} of the {end}"), &value))
+        .collect()
 }
 
 fn of_cell(cell: &CellReport) -> Vec<Fact> {

@@ -1,5 +1,6 @@
 //! Runs made by hand, with answers known beforehand.
 
+mod facts;
 mod gates;
 mod rates;
 mod refused;
@@ -12,10 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{Ask, Refused, diff};
 use crate::model::stored::Run;
-use crate::model::{
-    Change, DiffReport, DiffWarningCode, EndpointsAsked, MeasuredIn, Outcome, Settings,
-    SettingsReport, SwitchedBetween,
-};
+use crate::model::{Change, DiffReport, DiffWarningCode, MeasuredIn, Outcome};
 use crate::stats::{Verdict, standard_normal};
 use crate::testing::{measured, push, run};
 
@@ -303,54 +301,5 @@ fn a_figure_that_has_no_ratio_is_listed() {
             .warnings
             .iter()
             .any(|w| w.code == DiffWarningCode::GateMissing)
-    );
-}
-
-#[test]
-fn only_what_differs_is_told() {
-    let [a, mut b] = singles(&[1.0; 2], &[1.0; 2], 0.01, 1);
-    let same = of_two(&a, &b, &Ask::default()).unwrap().differences;
-    assert!(same.is_empty(), "{same:?}");
-    let env = &mut b.header.environment;
-    env.kernel_release = "7".into();
-    env.mitigations
-        .insert("retbleed".into(), "Vulnerable".into());
-    env.sysctls.clear();
-    b.header.window_ns = 100_000_000;
-    b.header.turn_ns = Some(20_000_000);
-    b.header.settings = Some(SettingsReport {
-        commands: Settings {
-            a: "true".into(),
-            b: "sysctl x=9".into(),
-            restore: None,
-        },
-        switched_between: SwitchedBetween::Turns,
-        switch_s: 0.01,
-    });
-    b.header.endpoints = Some(EndpointsAsked {
-        client: "ssh one".into(),
-        server: "ssh two".into(),
-        server_address: None,
-        cards: None,
-    });
-    let report = of_two(&a, &b, &Ask::default()).unwrap();
-    let told: Vec<_> = report
-        .differences
-        .iter()
-        .map(|d| (&*d.what, &*d.a, &*d.b))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            ("kernel", "6", "7"),
-            ("net.ipv4.tcp_congestion_control", "cubic", ""),
-            ("mitigation of retbleed", "", "Vulnerable"),
-            ("window", "200ms", "100ms"),
-            ("turns", "off", "on"),
-            ("command of --a", "", "true"),
-            ("command of --b", "", "sysctl x=9"),
-            ("client reached by", "", "ssh one"),
-            ("server reached by", "", "ssh two"),
-        ]
     );
 }
