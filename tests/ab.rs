@@ -186,7 +186,14 @@ fn a_command_that_fails_ends_the_run() {
         let commands = ["--a", "true", "--b", "true", "--restore", &restore];
         run(&[&what[..], &["--out", &out], &commands].concat())
             .exits(2)
-            .says(&["--restore failed", "stuck"]);
+            .says(&[
+                "--restore failed",
+                "stuck",
+                // With all that is to be given again.
+                &format!(
+                    "run --resume {out} --a true --b true --restore '{restore}'` continues it"
+                ),
+            ]);
         // It is not complete, so that it can be restored.
         assert_eq!(restored(&room), 0);
         std::fs::write(room.at("free"), "").unwrap();
@@ -316,7 +323,7 @@ fn resumed(room: &Room) {
     let restore = format!("echo >> {}", room.name("restored"));
     resume(&[]).exits(2).says(&[
         "no command that it only finds in a run's directory",
-        "--a \"true\"",
+        &format!("--a true --b true --restore '{restore}'"),
     ]);
     resume(&["--a", "true", "--b", "false", "--restore", &restore])
         .exits(2)

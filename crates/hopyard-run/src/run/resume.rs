@@ -1,5 +1,6 @@
 //! Continuing a run that ended early.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
@@ -172,16 +173,11 @@ fn same_settings(then: Option<&Settings>, now: Option<&Settings>) -> Result<(), 
         (None, _) => {
             Err("it does not compare two settings: leave out --a, --b and --restore".to_owned())
         }
-        (Some(then), _) => {
-            let restore = then.restore.as_ref();
-            let restore =
-                restore.map_or_else(String::new, |command| format!(" --restore {command:?}"));
-            Err(format!(
-                "it compares two settings, and hopyard runs no command that it only finds in a run's directory: if \
-                 you trust them, give the commands that the run was started with, --a {:?} --b {:?}{restore}",
-                then.a, then.b
-            ))
-        }
+        (Some(then), _) => Err(format!(
+            "it compares two settings, and hopyard runs no command that it only finds in a run's directory: if \
+             you trust them, give the commands that the run was started with,{}",
+            options_of(then)
+        )),
     }
 }
 
@@ -198,21 +194,45 @@ fn same_endpoints(
         ),
         (Some(then), _) => Err(format!(
             "it measures between two endpoints, and hopyard runs no command that it only finds in a run's directory: if you trust \
-             them, give the commands that the run was started with, {}",
+             them, give the commands that the run was started with,{}",
             asked_by(then)
         )),
     }
+}
+
+/// The options with the commands that a run was started with, for a shell: whoever resumes it gives them again. Each has a
+/// space before it.
+#[must_use]
+pub fn options_again(header: &Header) -> String {
+    let settings = header.settings.as_ref();
+    let settings = settings.map_or_else(String::new, |used| options_of(&used.commands));
+    let endpoints = header.endpoints.as_ref();
+    settings + &endpoints.map_or_else(String::new, asked_by)
+}
+
+/// The options that give these commands.
+fn options_of(settings: &Settings) -> String {
+    let Settings { a, b, restore } = settings;
+    let restore = restore.as_ref();
+    let restore = restore.map_or_else(String::new, |command| option("restore", command));
+    option("a", a) + &option("b", b) + &restore
 }
 
 /// The options that name these endpoints.
 fn asked_by(asked: &EndpointsAsked) -> String {
     let (client, server) = (&asked.client, &asked.server);
     if let Some([card, far]) = &asked.cards {
-        return format!("--uplink {card} --far {server:?} --far-uplink {far}");
+        return option("uplink", card) + &option("far", server) + &option("far-uplink", far);
     }
     let address = asked.server_address;
-    let address = address.map_or_else(String::new, |ip| format!(" --server-address {ip}"));
-    format!("--client {client:?} --server {server:?}{address}")
+    let address = address.map_or_else(String::new, |ip| option("server-address", &ip.to_string()));
+    option("client", client) + &option("server", server) + &address
+}
+
+/// An option with its value, for a shell. No command line holds the one octet that cannot be quoted.
+fn option(name: &str, value: &str) -> String {
+    let value = shlex::try_quote(value).unwrap_or(Cow::Borrowed(value));
+    format!(" --{name} {value}")
 }
 
 /// Cells of the run that can no longer be built.

@@ -16,9 +16,9 @@ use crate::guest;
 use crate::model::{Blocks, CellStatus, Ruleset, Settings, together};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{JSON, TEXT};
-use crate::run::Prepared;
 use crate::run::guest::Host;
 use crate::run::guest::protocol::Order;
+use crate::run::{Prepared, options_again};
 use crate::store::{self, End, Header, Run};
 use crate::{profile, run, signals};
 
@@ -305,8 +305,9 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
             Some(End::Complete) => String::new(),
             _ if !resumable => String::new(),
             _ => format!(
-                ", `hopyard run --resume {}` continues it",
-                directory.display()
+                ", `hopyard run --resume {}{}` continues it",
+                directory.display(),
+                options_again(&run.header)
             ),
         }
     ));
