@@ -81,7 +81,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "SHARE", value_parser = units::parse_half_width)]
     pub(super) half_width: Option<f64>,
     /// Measure until each comparison could show a difference of this size (with --fail-on: each that the gate looks at), at most 30
-    /// minutes unless --time-limit says otherwise
+    /// minutes unless --time-limit says otherwise; not with --half-width or --quick
     #[arg(long, value_name = "SHARE", value_parser = units::parse_difference, conflicts_with_all = ["half_width", "quick"])]
     pub(super) decide: Option<f64>,
     /// Confidence of intervals
