@@ -8,17 +8,20 @@ use crate::error::Result;
 use crate::handle::{Handle, missing_device};
 use crate::link::{IFINFOMSG, named};
 
+const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_GRO_MAX_SIZE: u16 = 58;
 const IFLA_TSO_MAX_SIZE: u16 = 59;
 const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
 
-/// Sizes in bytes; `None` where the kernel does not say.
+/// Sizes in bytes, and a number of packets; `None` where the kernel does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MaxSizes {
     /// To be segmented; on kernels without `gso_ipv4` over both IP versions.
     pub gso: Option<u32>,
+    /// How many packets one is segmented into.
+    pub gso_segments: Option<u32>,
     /// Joined on receipt (Linux 5.19).
     pub gro: Option<u32>,
     /// To be segmented, over IPv4 (Linux 6.3).
@@ -41,6 +44,7 @@ impl Handle {
         let size = |kind| attribute(reply, IFINFOMSG, kind).and_then(|value| u32_at(value, 0));
         Ok(MaxSizes {
             gso: size(IFLA_GSO_MAX_SIZE),
+            gso_segments: size(IFLA_GSO_MAX_SEGS),
             gro: size(IFLA_GRO_MAX_SIZE),
             gso_ipv4: size(IFLA_GSO_IPV4_MAX_SIZE),
             gro_ipv4: size(IFLA_GRO_IPV4_MAX_SIZE),
@@ -63,6 +67,19 @@ impl Handle {
             LinkAttribute::GsoIpv4MaxSize(bytes),
             LinkAttribute::GroIpv4MaxSize(bytes),
         ]);
+        self.ask(&what, name, RouteNetlinkMessage::SetLink(message), 0)
+            .map(drop)
+    }
+
+    /// Sets how many packets of the wire a device takes in one piece. With 1, TCP gives it none that have to be segmented, by the
+    /// device or by the kernel. Connections made before keep the number that they found.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::Error::Missing) if there is none of that name; [`Error::Kernel`](crate::Error::Kernel) (`EINVAL`) beyond the device's limit.
+    pub fn set_gso_max_segs(&self, name: &str, packets: u32) -> Result<()> {
+        let what = format!("set the GSO packets of `{name}` to {packets} segments");
+        let mut message = named(name);
+        message.attributes.push(LinkAttribute::GsoMaxSegs(packets));
         self.ask(&what, name, RouteNetlinkMessage::SetLink(message), 0)
             .map(drop)
     }

@@ -75,6 +75,7 @@ mod tests {
             gso_ipv4: Some(bytes),
             gro_ipv4: Some(bytes),
             limit: Some(524_280),
+            ..MaxSizes::default()
         };
         assert_eq!(amiss(all(184_320), 184_320, Family::V4), None);
         let kept = MaxSizes {

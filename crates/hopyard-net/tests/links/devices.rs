@@ -91,6 +91,16 @@ fn devices_change_as_told() {
         (one.gso_max_size, one.mtu, other.mtu),
         (Some(32_768), 1400, 1400)
     );
+    let segments = || b.max_sizes("g0").unwrap().gso_segments;
+    assert!(segments() > Some(1));
+    b.set_gso_max_segs("g0", 1).unwrap();
+    assert_eq!(segments(), Some(1));
+    let beyond = b.set_gso_max_segs("g0", u32::MAX).unwrap_err();
+    assert!(
+        beyond.to_string().contains("`g0`"),
+        "names the device: {beyond}"
+    );
+    assert_eq!(segments(), Some(1));
 }
 
 #[test]
