@@ -138,10 +138,16 @@ fn deeds_are_done_once_and_kept() {
         ["NM4", "MQ9", "MQ13", "MQ16", "ND9", "ND12"],
         "MQ13 and MQ16 rest on the same bench"
     );
-    // Copies were counted, however many.
+    // Each packet is copied, in whichever state the connection and the machine are.
     let copies = &claims[0]["checks"][0];
     assert_eq!(copies["what"], "copies by IP forwarding per packet");
     assert_eq!(copies["points"].as_array().unwrap().len(), 1, "{copies}");
+    let measured = std::fs::read(room.at("out/claims.json")).unwrap();
+    let measured: serde_json::Value = serde_json::from_slice(&measured).unwrap();
+    let each = &measured["benched"]["copies-per-forwarded-packet"]["Ok"]["values"];
+    for copies in each.as_array().unwrap() {
+        assert!((0.99..=1.001).contains(&copies.as_f64().unwrap()), "{each}");
+    }
     let resumed = run(&["claims", "--resume", &out]);
     resumed.exits(0).prints(&["ND9 holds"]);
     assert!(!resumed.stderr.contains("trying"), "{resumed}");
