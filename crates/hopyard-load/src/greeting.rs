@@ -92,6 +92,10 @@ impl Greeted {
             } else if let Some(from) = take(socket)? {
                 *one = Self::answering(socket, from)?;
                 left -= 1;
+                // Traffic that comes already stays where it is: it wakes once, and not for as long as it is there.
+                let mut once =
+                    EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, index as u64);
+                epoll.modify(socket, &mut once)?;
             }
         }
         Ok(greeted)
@@ -208,6 +212,8 @@ fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use std::net::UdpSocket;
 
+    use nix::time::{ClockId, clock_gettime};
+
     use super::*;
 
     const SOON: Duration = Duration::from_secs(2);
@@ -304,6 +310,35 @@ mod tests {
             greeted.join().unwrap()
         });
         assert!(greeted.iter().all(|one| !one.is_empty()));
+    }
+
+    /// CPU time that the calling thread has used.
+    fn cpu_time() -> Duration {
+        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+            .unwrap()
+            .into()
+    }
+
+    #[test]
+    fn traffic_at_one_socket_keeps_no_cpu_busy_until_the_others_are_greeted() {
+        let ((one, [to_one]), (other, [to_other])) = (sockets(), sockets());
+        let used = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let before = cpu_time();
+                Greeted::by_each(&[&one, &other]).unwrap();
+                cpu_time() - before
+            });
+            let _ends = Ends([&one, &other]);
+            to_other.send(GREETING).unwrap();
+            assert_eq!(heard(&to_other), ANSWER);
+            to_other.send(b"traffic").unwrap();
+            // Time enough to see whether it spins; one that does uses most of it.
+            std::thread::sleep(Duration::from_millis(400));
+            to_one.send(GREETING).unwrap();
+            assert_eq!(heard(&to_one), ANSWER);
+            waiting.join().unwrap()
+        });
+        assert!(used < Duration::from_millis(40), "{used:?}");
     }
 
     #[test]
