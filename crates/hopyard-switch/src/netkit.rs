@@ -79,13 +79,17 @@ pub(crate) fn keep(
     Ok(())
 }
 
+/// Has a port the program?
+pub(crate) fn is_held(directory: &Path, slot: u32) -> Result<bool> {
+    bpffs::is_there(&directory.join(guest_link(slot)))
+}
+
 /// The link of a port's program, if it has one.
 pub(crate) fn held(directory: &Path, slot: u32) -> Result<Option<ProgramLink>> {
-    let file = directory.join(guest_link(slot));
-    if !bpffs::is_there(&file)? {
+    if !is_held(directory, slot)? {
         return Ok(None);
     }
-    Ok(Some(ProgramLink::open(&file)?))
+    Ok(Some(ProgramLink::open(&directory.join(guest_link(slot)))?))
 }
 
 /// Takes the program off a port, if it has one.

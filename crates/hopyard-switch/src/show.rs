@@ -15,6 +15,7 @@ use crate::layout::{
 };
 use crate::limit::Broadcasts;
 use crate::mac::Mac;
+use crate::netkit;
 use crate::prefix::Prefix;
 use crate::rate::{Rate, RateLimit};
 use crate::shortcut::Shortcut;
@@ -96,6 +97,8 @@ pub struct ShownPort {
     pub rate_out: Option<RateLimit>,
     /// Do frames go straight into the guest's namespace?
     pub direct: bool,
+    /// Do the guest's frames meet the switch where it sends them, and not in the receive queue of the port's device (netkit)?
+    pub direct_out: bool,
     /// Bytes of payload that a frame takes.
     pub mtu_bytes: u32,
 }
@@ -192,6 +195,7 @@ impl Switch {
                 rate_in,
                 rate_out,
                 direct: is_direct(&record, link),
+                direct_out: netkit::is_held(&self.directory, slot)?,
                 mtu_bytes: link.map_or(0, |link| link.mtu),
             });
         }

@@ -186,6 +186,16 @@ fn received(site: &Site, device: &str) -> u64 {
     own.rx_packets
 }
 
+/// Of each port in its order, does the guest meet the switch where it sends?
+fn direct_out(site: &Site) -> Vec<bool> {
+    let mut out = Vec::new();
+    site.switch(|switch| {
+        let ports = switch.show().unwrap().ports;
+        out = ports.iter().map(|port| port.direct_out).collect();
+    });
+    out
+}
+
 #[test]
 fn netkit_is_a_port_or_absent_by_name() {
     let site = Site::new("netkit", 1);
@@ -209,6 +219,7 @@ fn netkit_is_a_port_or_absent_by_name() {
                 ..NewPort::default()
             };
             site.switch(|switch| switch.add_port(&port).unwrap());
+            assert_eq!(direct_out(&site), [false, true], "a veth, and the netkit");
             let mac = guest.link("eth0").unwrap().mac.unwrap();
             let ear = Ear::open(&guest, "eth0", EXPERIMENT);
             let other = Ear::open(&site.guests[0], "eth0", EXPERIMENT);
@@ -261,6 +272,7 @@ fn netkit_is_a_port_or_absent_by_name() {
                 switch.remove_port("nk0").unwrap();
                 switch.add_port(&queued).unwrap();
             });
+            assert_eq!(direct_out(&site), [false, false]);
             let end = Instant::now() + Duration::from_secs(30);
             while received(&site, "nk0") == 2 {
                 assert!(Instant::now() < end, "the guest's program stays");

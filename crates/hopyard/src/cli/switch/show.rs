@@ -98,7 +98,10 @@ fn show_text(shown: &Shown) -> String {
         text += "  no ports\n";
         return text;
     }
-    let mut table = table(&["port", "MAC", "IP", "VLAN", "MTU", "way in", "rules"]);
+    let way = |direct| if direct { "direct" } else { "queue" }.to_owned();
+    let mut table = table(&[
+        "port", "MAC", "IP", "VLAN", "MTU", "way in", "way out", "rules",
+    ]);
     for port in &shown.ports {
         table.add_row([
             port.device.clone(),
@@ -107,7 +110,8 @@ fn show_text(shown: &Shown) -> String {
             port.vlan
                 .map_or_else(|| "-".to_owned(), |vlan| vlan.to_string()),
             port.mtu_bytes.to_string(),
-            if port.direct { "direct" } else { "queue" }.to_owned(),
+            way(port.direct),
+            way(port.direct_out),
             rules(port),
         ]);
     }
