@@ -317,7 +317,7 @@ fn claims_cut_short_go_on_where_they_were() {
             "NM8",
             "--quick",
             "--time-limit",
-            "8s",
+            "14s",
             "--out",
             &out,
         ];
