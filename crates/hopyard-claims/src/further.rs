@@ -183,20 +183,12 @@ fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
     })
 }
 
-/// Blocks that are missing until an interval ends at the nearer bound: it shrinks with the square root of their number. Where fewer have
-/// the figure than a verdict takes, as of CPU time while others take the machine, some are enough that nobody has looked at yet:
-/// twice as many as are missing, since others may lack it again.
+/// Blocks that are missing until an interval ends at the nearer bound: it shrinks with the square root of their number.
 fn missing(measured: &Estimate, bounds: Bounds) -> f64 {
     let half = (measured.high - measured.low) / 2.0;
     let factor = half / bounds.distance(measured.value);
     let missing = measured.n as f64 * (factor * factor - 1.0);
-    let without = f64::from(FOR_A_VERDICT) - measured.n as f64;
-    let fewest = if without > 0.0 {
-        2.0 * without
-    } else {
-        f64::from(FOR_A_VERDICT)
-    };
-    missing.max(fewest)
+    missing.max(f64::from(FOR_A_VERDICT))
 }
 
 fn of_plan(claim: &str, run: &Run, open: &[Open<'_>], decides: bool) -> Option<Wanted> {
@@ -255,8 +247,10 @@ impl Wanted {
             plan.apply_quick_preset();
         }
         let [least, most] = [GROWTH.start(), GROWTH.end()].map(|factor| self.known * factor);
-        let fewest = self.missing.min(f64::from(FOR_A_VERDICT));
-        let at_once = self.missing.clamp(least, most).max(fewest);
+        let at_once = self
+            .missing
+            .clamp(least, most)
+            .max(f64::from(FOR_A_VERDICT));
         // Saturates, and no plan has so many.
         let blocks = (at_once.ceil() as u32).min(Blocks::MOST);
         plan.blocks = Blocks {

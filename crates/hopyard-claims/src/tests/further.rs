@@ -97,28 +97,6 @@ fn the_claim_that_is_decided_soonest_has_more_of_its_cells() {
     assert!(two.takes > Duration::from_secs(100), "{two:?}");
 }
 
-/// Nobody has looked at fewer blocks than a verdict takes: what is missing of them is enough, if the interval is.
-#[test]
-fn figures_of_too_few_blocks_take_as_many_as_they_lack() {
-    let lacking = |spread, failed| {
-        let mut run = timed(8, spread);
-        let of_bridge = run.samples.iter_mut().filter(|sample| sample.cell == 1);
-        for sample in of_bridge.take(failed) {
-            sample.outcome = Outcome::Failed {
-                cause: "it broke".to_owned(),
-            };
-        }
-        next(&both(), run, 3600).map(|one| (one.claim, one.demand.plan.blocks.max))
-    };
-    let x1 = |blocks| Some(("X1".to_owned(), blocks));
-    assert_eq!(lacking(0.0001, 0), None);
-    assert_eq!(lacking(0.0001, 2), x1(4));
-    // At least half as many as there are.
-    assert_eq!(lacking(0.0001, 1), x1(4));
-    // The interval is too wide as well.
-    assert!(lacking(0.01, 2) > x1(4));
-}
-
 #[test]
 fn what_is_decided_or_takes_too_long_is_left_alone() {
     assert!(next(&both(), timed(8, 0.0001), 3600).is_none());
