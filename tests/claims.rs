@@ -138,7 +138,7 @@ fn deeds_are_done_once_and_kept() {
         ["NM4", "MQ9", "MQ13", "MQ16", "ND9", "ND12"],
         "MQ13 and MQ16 rest on the same bench"
     );
-    // Each packet is copied, in whichever state the connection and the machine are.
+    // Each packet is copied, on a busy machine too.
     let copies = &claims[0]["checks"][0];
     assert_eq!(copies["what"], "copies by IP forwarding per packet");
     assert_eq!(copies["points"].as_array().unwrap().len(), 1, "{copies}");

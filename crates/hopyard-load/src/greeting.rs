@@ -92,7 +92,7 @@ impl Greeted {
             } else if let Some(from) = take(socket)? {
                 *one = Self::answering(socket, from)?;
                 left -= 1;
-                // Traffic that comes already stays where it is: it wakes once, and not for as long as it is there.
+                // Its traffic may come before all are greeted, and is not read here: edge-triggered, it wakes this loop only once.
                 let mut once =
                     EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, index as u64);
                 epoll.modify(socket, &mut once)?;

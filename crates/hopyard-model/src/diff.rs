@@ -172,7 +172,7 @@ pub enum DiffWarningCode {
     ScatterUnknown,
     /// Runs that were named as repeats of one thing differ.
     RunsNotAlike,
-    /// The scatter of `--repeats` was used nowhere: each side has enough runs of its own.
+    /// No verdict rests on the scatter of `--repeats`: each side has enough runs of its own.
     RepeatsUnused,
     /// All runs of one side were made before those of the other.
     NotInterleaved,

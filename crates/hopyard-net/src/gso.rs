@@ -20,8 +20,8 @@ const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
 pub struct MaxSizes {
     /// To be segmented; on kernels without `gso_ipv4` over both IP versions.
     pub gso: Option<u32>,
-    /// How many packets one is segmented into.
-    pub gso_segments: Option<u32>,
+    /// The most segments of one packet.
+    pub gso_max_segs: Option<u32>,
     /// Joined on receipt (Linux 5.19).
     pub gro: Option<u32>,
     /// To be segmented, over IPv4 (Linux 6.3).
@@ -44,7 +44,7 @@ impl Handle {
         let size = |kind| attribute(reply, IFINFOMSG, kind).and_then(|value| u32_at(value, 0));
         Ok(MaxSizes {
             gso: size(IFLA_GSO_MAX_SIZE),
-            gso_segments: size(IFLA_GSO_MAX_SEGS),
+            gso_max_segs: size(IFLA_GSO_MAX_SEGS),
             gro: size(IFLA_GRO_MAX_SIZE),
             gso_ipv4: size(IFLA_GSO_IPV4_MAX_SIZE),
             gro_ipv4: size(IFLA_GRO_IPV4_MAX_SIZE),
@@ -71,15 +71,15 @@ impl Handle {
             .map(drop)
     }
 
-    /// Sets how many packets of the wire a device takes in one piece. With 1, TCP gives it none that have to be segmented, by the
-    /// device or by the kernel. Connections made before keep the number that they found.
+    /// Sets the most segments of a packet that a device is given. With 1, TCP sends no packet that has to be segmented, by the
+    /// device or by the kernel. Existing connections keep the old limit.
     ///
     /// # Errors
     /// [`Error::Missing`](crate::Error::Missing) if there is none of that name; [`Error::Kernel`](crate::Error::Kernel) (`EINVAL`) beyond the device's limit.
-    pub fn set_gso_max_segs(&self, name: &str, packets: u32) -> Result<()> {
-        let what = format!("set the GSO packets of `{name}` to {packets} segments");
+    pub fn set_gso_max_segs(&self, name: &str, segments: u32) -> Result<()> {
+        let what = format!("set the most segments of a GSO packet of `{name}` to {segments}");
         let mut message = named(name);
-        message.attributes.push(LinkAttribute::GsoMaxSegs(packets));
+        message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
         self.ask(&what, name, RouteNetlinkMessage::SetLink(message), 0)
             .map(drop)
     }

@@ -79,7 +79,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// Has a port the program?
+/// Whether a port has the program.
 pub(crate) fn is_held(directory: &Path, slot: u32) -> Result<bool> {
     bpffs::is_there(&directory.join(guest_link(slot)))
 }

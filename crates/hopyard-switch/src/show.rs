@@ -97,7 +97,7 @@ pub struct ShownPort {
     pub rate_out: Option<RateLimit>,
     /// Do frames go straight into the guest's namespace?
     pub direct: bool,
-    /// Do the guest's frames meet the switch where it sends them, and not in the receive queue of the port's device (netkit)?
+    /// Does the switch's program run where the guest sends, and not only behind the receive queue of the port's device (netkit)?
     pub direct_out: bool,
     /// Bytes of payload that a frame takes.
     pub mtu_bytes: u32,

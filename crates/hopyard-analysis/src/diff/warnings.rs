@@ -112,15 +112,15 @@ fn runs_not_alike(groups: &Groups<'_>) -> Vec<Told> {
     said.into_iter().map(told).collect()
 }
 
-/// Where each side has runs for a scatter of its own, that of others would be a worse guess.
+/// Each side of each comparison has enough runs for a scatter of its own, so that the test does not look at others' (`compare_runs`).
 fn repeats_unused(groups: &Groups<'_>, table: &Table) -> Option<Told> {
-    let mut all = table.cells.iter().flat_map(|c| c.comparisons.values());
-    let unused = all.all(|q| q.runs_a.min(q.runs_b) >= RUNS_FOR_A_SCATTER);
-    (unused && !groups.repeats.is_empty()).then(|| {
+    let all = table.cells.iter().flat_map(|c| c.comparisons.values());
+    let fewest = all.map(|q| q.runs_a.min(q.runs_b)).min()?;
+    (fewest >= RUNS_FOR_A_SCATTER && !groups.repeats.is_empty()).then(|| {
         (
             Code::RepeatsUnused,
             format!(
-                "The runs of --repeats were not used: A and B have {RUNS_FOR_A_SCATTER} runs or more each, and show \
+                "No verdict rests on the runs of --repeats: A and B have {RUNS_FOR_A_SCATTER} runs or more each, and show \
                  themselves how much their runs differ."
             ),
         )

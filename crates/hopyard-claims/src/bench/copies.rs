@@ -202,9 +202,9 @@ fn per_packet(path: &str, load: LoadKind, whom: Whom, what: &str) -> Result<Time
     })
 }
 
-/// Has TCP hand packets to the client's device as the wire has them, as kernels did then where a device had no offloads. Today TCP joins
-/// them nevertheless (since Linux 4.17), and the kernel segments them before the device: into packets that nobody shares,
-/// so that whoever changes them makes no copy.
+/// Makes TCP send single packets through the client's device, as kernels of 2007 did without offloads. Since Linux 4.17 TCP builds large
+/// packets for any device, and the kernel segments them just before it. Those segments are not shared with TCP's send queue, so that
+/// IP forwarding need not copy them.
 fn send_one_by_one(lab: &Lab) -> Result<()> {
     let client = &lab.topology.client;
     let handle = &lab.space(client.role)?.handle;

@@ -91,7 +91,7 @@ fn devices_change_as_told() {
         (one.gso_max_size, one.mtu, other.mtu),
         (Some(32_768), 1400, 1400)
     );
-    let segments = || b.max_sizes("g0").unwrap().gso_segments;
+    let segments = || b.max_sizes("g0").unwrap().gso_max_segs;
     assert!(segments() > Some(1));
     b.set_gso_max_segs("g0", 1).unwrap();
     assert_eq!(segments(), Some(1));

@@ -200,8 +200,7 @@ fn same_endpoints(
     }
 }
 
-/// The options with the commands that a run was started with, for a shell: whoever resumes it gives them again. Each has a
-/// space before it.
+/// The options that `--resume` takes again, with the commands that the run was started with: quoted for a shell, each after a space.
 #[must_use]
 pub fn options_again(header: &Header) -> String {
     let settings = header.settings.as_ref();
@@ -229,7 +228,7 @@ fn asked_by(asked: &EndpointsAsked) -> String {
     option("client", client) + &option("server", server) + &address
 }
 
-/// An option with its value, for a shell. No command line holds the one octet that cannot be quoted.
+/// An option with its value, quoted for a shell. Only NUL cannot be quoted, and no command line contains it.
 fn option(name: &str, value: &str) -> String {
     let value = shlex::try_quote(value).unwrap_or(Cow::Borrowed(value));
     format!(" --{name} {value}")

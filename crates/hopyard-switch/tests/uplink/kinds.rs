@@ -186,7 +186,7 @@ fn received(site: &Site, device: &str) -> u64 {
     own.rx_packets
 }
 
-/// Of each port in its order, does the guest meet the switch where it sends?
+/// For each port, in their order: does the switch's program run where the guest sends?
 fn direct_out(site: &Site) -> Vec<bool> {
     let mut out = Vec::new();
     site.switch(|switch| {

@@ -45,7 +45,7 @@ fn is_unused(report: &DiffReport) -> bool {
     warnings.any(|w| w.code == DiffWarningCode::RepeatsUnused)
 }
 
-/// Three runs of each side need nobody else's; if one cell has fewer, others' are used.
+/// Three runs of each side need no others. If one cell has fewer, its verdict rests on others as well.
 #[test]
 fn repeats_that_nobody_needs_are_told() {
     let world = World {
