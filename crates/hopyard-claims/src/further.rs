@@ -5,7 +5,7 @@
 //! frequent than the confidence says. So checks are few, and a verdict before the last one takes a part of the risk of error (after
 //! Haybittle 1971 and Peto 1976, who asked interim looks of trials for more than the last one).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use super::verdict::{Judged, checks, together};
 use super::{Chosen, Evidence};
 use crate::model::{Blocks, BoundPosition, Cell, ClaimVerdict, FOR_A_VERDICT};
 use crate::plan;
-use crate::stats::Estimate;
+use crate::stats::{self, Estimate};
 use crate::store::Run;
 
 /// Share of the risk of error that a verdict has before the last one. With two further looks a claim that lies on its bound gets a verdict
-/// in 6 % of simulated cases, of which 5 % are asked for; with four of them at a fifth of the risk, in 10 %.
-const EARLY: f64 = 0.1;
+/// in 7 % of simulated cases, of which 5 % are asked for (tests/looks.rs); with four of them at a fifth of the risk, in 10 %.
+pub(super) const EARLY: f64 = 0.1;
 /// A claim gets more blocks at most this many times. Some blocks do not narrow their figures: those of cells that fail, or of a figure that
 /// is known only as finely as numbers of senders were measured.
 pub const MOST_TIMES: usize = 2;
@@ -72,7 +72,7 @@ struct Wanted {
     /// Can it be decided? A claim of which something cannot be tested is not shown to hold.
     decides: bool,
     /// Blocks that there are, and those that are missing.
-    known: f64,
+    had: f64,
     missing: f64,
     takes: Duration,
 }
@@ -81,6 +81,7 @@ struct Wanted {
 struct Open<'a> {
     check: &'a Check,
     cells: &'a [Cell],
+    /// Blocks in which the figure is known, and those that are missing.
     known: f64,
     missing: f64,
     /// Is the estimate outside the rule's bounds?
@@ -183,12 +184,27 @@ fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
     })
 }
 
-/// Blocks that are missing until an interval ends at the nearer bound: it shrinks with the square root of their number.
-fn missing(measured: &Estimate, bounds: Bounds) -> f64 {
-    let half = (measured.high - measured.low) / 2.0;
-    let factor = half / bounds.distance(measured.value);
-    let missing = measured.n as f64 * (factor * factor - 1.0);
-    missing.max(f64::from(FOR_A_VERDICT))
+/// Blocks that are missing until the last look decides with the probability [`stats::POWER`], if value and spread are those of this
+/// interval, which is of an early look. Infinite for a value on the bound.
+pub(super) fn missing(measured: &Estimate, bounds: Bounds) -> f64 {
+    let last = 1.0 - (1.0 - measured.confidence) / EARLY;
+    let error = measured.standard_error().filter(|error| *error > 0.0);
+    // A figure without spread is sure with any number.
+    let needed = error.map_or(Some(0), |error| {
+        let spread = error * (measured.n as f64).sqrt();
+        let distance = bounds.distance(measured.value) / spread;
+        stats::blocks_needed(distance, last, stats::POWER)
+    });
+    let missing = needed.map(|needed| f64::from(needed) - measured.n as f64);
+    missing
+        .unwrap_or(f64::INFINITY)
+        .max(f64::from(FOR_A_VERDICT))
+}
+
+/// How many blocks a claim gets at once, of those that it has and those that are missing.
+pub(super) fn at_once(had: f64, missing: f64) -> f64 {
+    let [least, most] = [GROWTH.start(), GROWTH.end()].map(|factor| had * factor);
+    missing.clamp(least, most).max(f64::from(FOR_A_VERDICT))
 }
 
 fn of_plan(claim: &str, run: &Run, open: &[Open<'_>], decides: bool) -> Option<Wanted> {
@@ -196,8 +212,10 @@ fn of_plan(claim: &str, run: &Run, open: &[Open<'_>], decides: bool) -> Option<W
     let is_needed = |cell: &&Cell| open.iter().any(|open| open.cells.contains(cell));
     let cells: Vec<Cell> = planned.filter(is_needed).cloned().collect();
     let profile = open.iter().any(|open| needs_profile(open.check));
-    let most = |of: fn(&Open<'_>) -> f64| open.iter().map(of).fold(0.0, f64::max);
-    let missing = most(|open| open.missing);
+    let had = |open: &Open<'_>| blocks_of(run, open.cells) as f64;
+    // A figure may be unknown in some blocks, as CPU time is while the hypervisor takes much.
+    let missing = |open: &Open<'_>| open.missing * (had(open) / open.known).max(1.0);
+    let missing = open.iter().map(missing).fold(0.0, f64::max);
     let block = block_takes(run, &cells, profile);
     // A part that stands on its bound takes for ever.
     let takes = Duration::try_from_secs_f64(block.as_secs_f64() * missing).ok()?;
@@ -207,10 +225,21 @@ fn of_plan(claim: &str, run: &Run, open: &[Open<'_>], decides: bool) -> Option<W
         cells,
         profile,
         decides,
-        known: most(|open| open.known),
+        had: open.iter().map(had).fold(0.0, f64::max),
         missing,
         takes,
     })
+}
+
+/// The blocks that have all of these cells.
+fn blocks_of(run: &Run, cells: &[Cell]) -> usize {
+    let of_cell = |cell: &Cell| -> BTreeSet<u32> {
+        let at = run.header.cells.iter().position(|one| one.cell == *cell);
+        let own = run.samples.iter().filter(|one| Some(one.cell) == at);
+        own.map(|sample| sample.block).collect()
+    };
+    let common = cells.iter().map(of_cell).reduce(|a, b| &a & &b);
+    common.map_or(0, |blocks| blocks.len())
 }
 
 /// How long these cells took in a block, on average. Of cells that took turns each has an equal part of their time.
@@ -246,13 +275,8 @@ impl Wanted {
         if evidence.first_looks.contains(&self.plan) {
             plan.apply_quick_preset();
         }
-        let [least, most] = [GROWTH.start(), GROWTH.end()].map(|factor| self.known * factor);
-        let at_once = self
-            .missing
-            .clamp(least, most)
-            .max(f64::from(FOR_A_VERDICT));
         // Saturates, and no plan has so many.
-        let blocks = (at_once.ceil() as u32).min(Blocks::MOST);
+        let blocks = (at_once(self.had, self.missing).ceil() as u32).min(Blocks::MOST);
         plan.blocks = Blocks {
             min: blocks,
             max: blocks,

@@ -53,7 +53,7 @@ pub use location::{hodges_lehmann, median};
 pub use moderated::moderated;
 pub use modes::two_modes;
 pub use moments::{geometric_mean, mean, sd};
-pub use power::{one_sided_detectable, smallest_detectable};
+pub use power::{blocks_needed, one_sided_detectable, smallest_detectable};
 pub use ratio::{paired_ratio, ratio_of_sums};
 pub use replication::{Spread, spread};
 pub use runs::{

@@ -1,5 +1,7 @@
 //! The smallest difference that a number of blocks can show.
 
+use std::ops::RangeInclusive;
+
 use super::distribution::{t_power, t_quantile};
 use super::estimate::alpha;
 
@@ -15,6 +17,49 @@ pub fn smallest_detectable(sd_log: f64, n: usize, confidence: f64, power: f64) -
     let n = n as f64;
     let noncentrality = detectable_noncentrality(n - 1.0, confidence, power);
     detectable(sd_log / n.sqrt(), noncentrality)
+}
+
+/// How many blocks a two-sided t test at level 1 − `confidence` takes to find, with probability `power`, a mean that is `distance`
+/// standard deviations of a block away. A forecast ([`reach`]). `None` if a million are too few, or the arguments are invalid.
+#[must_use]
+pub fn blocks_needed(distance: f64, confidence: f64, power: f64) -> Option<u32> {
+    fewest(2..=1_000_000, |blocks| {
+        let blocks = f64::from(blocks);
+        Some(reach(blocks - 1.0, confidence, power)? <= distance * blocks.sqrt())
+    })
+}
+
+/// How many standard errors a difference must have for a two-sided test to find it: by quantiles of t in place of the noncentral t, as is
+/// good enough for a forecast.
+pub(super) fn reach(df: f64, confidence: f64, power: f64) -> Option<f64> {
+    Some(t_quantile(1.0 - alpha(confidence)? / 2.0, df)? + t_quantile(power, df)?)
+}
+
+/// The least number in the range that is enough, where each one above it is, too.
+pub(super) fn fewest(
+    range: RangeInclusive<u32>,
+    is_enough: impl Fn(u32) -> Option<bool>,
+) -> Option<u32> {
+    let (least, most) = (*range.start(), *range.end());
+    if is_enough(least)? {
+        return Some(least);
+    }
+    let (mut few, mut enough) = (least, 2 * least);
+    while !is_enough(enough)? {
+        (few, enough) = (enough, 2 * enough);
+        if few >= most {
+            return None;
+        }
+    }
+    while enough - few > 1 {
+        let middle = few.midpoint(enough);
+        if is_enough(middle)? {
+            enough = middle;
+        } else {
+            few = middle;
+        }
+    }
+    Some(enough).filter(|enough| range.contains(enough))
 }
 
 /// The factor x by which a ratio must be beyond a bound for a one-sided t test against that bound to find it with
@@ -78,6 +123,23 @@ mod tests {
             delta(34)
         );
         assert!((delta(33) - 0.5).abs() < 0.004);
+    }
+
+    /// The same by a forecast, which is one block off at most. 8 blocks show 1.156 deviations (R as above).
+    #[test]
+    fn blocks_by_a_forecast() {
+        let needed = |distance| blocks_needed(distance, 0.95, 0.8);
+        for (distance, blocks) in [(0.5, 34), (1.156, 8), (0.1, 787)] {
+            let got = needed(distance).unwrap();
+            assert!(got.abs_diff(blocks) <= 1, "{distance}: {got}");
+        }
+        assert_eq!(needed(f64::INFINITY), Some(2));
+        assert!(blocks_needed(0.5, 0.99, 0.8) > needed(0.5));
+        for distance in [0.0, 1e-9, -0.5, f64::NAN] {
+            assert_eq!(needed(distance), None);
+        }
+        assert_eq!(blocks_needed(0.5, 1.0, 0.8), None);
+        assert_eq!(blocks_needed(0.5, 0.95, 0.0), None);
     }
 
     /// R `power.t.test(n = 20, power = 0.8, sd = 1, type = "two.sample", alternative = "one.sided")`.

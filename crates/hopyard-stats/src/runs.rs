@@ -4,9 +4,9 @@
 //! what lasts as long as a run (a boot, a neighbour on the host) does not show in them. So the scatter between repeated
 //! runs counts. A figure of a run already contains the scatter of its blocks.
 
-use super::distribution::t_quantile;
-use super::estimate::{Estimate, alpha};
+use super::estimate::Estimate;
 use super::moments::{logs, mean, sd};
+use super::power::{fewest, reach};
 use super::verdict::{Comparison, POWER};
 use super::welch::compare_unpaired;
 
@@ -141,35 +141,11 @@ impl Within {
 /// by `scatter_log`: at least [`RUNS_FOR_A_SCATTER`]. `None` if 1000 are too few, or the arguments are invalid.
 #[must_use]
 pub fn runs_needed(scatter_log: f64, difference: f64, confidence: f64) -> Option<u32> {
-    let least = RUNS_FOR_A_SCATTER as u32;
-    let shows = |runs: u32| shows(scatter_log, runs, difference, confidence);
-    if shows(least)? {
-        return Some(least);
-    }
-    let (mut few, mut enough) = (least, 2 * least);
-    while !shows(enough)? {
-        (few, enough) = (enough, 2 * enough);
-        if few >= MOST_RUNS {
-            return None;
-        }
-    }
-    while enough - few > 1 {
-        let middle = few.midpoint(enough);
-        if shows(middle)? {
-            enough = middle;
-        } else {
-            few = middle;
-        }
-    }
-    (enough <= MOST_RUNS).then_some(enough)
-}
-
-/// Whether a difference shows with this many runs on each side. A forecast, by quantiles of t instead of the noncentral
-/// t.
-fn shows(scatter_log: f64, runs: u32, difference: f64, confidence: f64) -> Option<bool> {
-    let df = 2.0 * f64::from(runs) - 2.0;
-    let reach = t_quantile(1.0 - alpha(confidence)? / 2.0, df)? + t_quantile(POWER, df)?;
-    Some(reach * scatter_log * (2.0 / f64::from(runs)).sqrt() <= difference.ln_1p())
+    fewest(RUNS_FOR_A_SCATTER as u32..=MOST_RUNS, |runs| {
+        let runs = f64::from(runs);
+        let reach = reach(2.0 * runs - 2.0, confidence, POWER)?;
+        Some(reach * scatter_log * (2.0 / runs).sqrt() <= difference.ln_1p())
+    })
 }
 
 #[cfg(test)]

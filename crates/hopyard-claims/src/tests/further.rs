@@ -71,7 +71,7 @@ fn the_claim_that_is_decided_soonest_has_more_of_its_cells() {
         ("X1", vec!["veth".to_owned(), "bridge".to_owned()])
     );
     let blocks = one.demand.plan.blocks;
-    assert_eq!((blocks.min, blocks.max), (9, 9));
+    assert_eq!((blocks.min, blocks.max), (8, 8));
     assert!(
         !one.demand.profile && (16..20).contains(&one.takes.as_secs()),
         "{one:?}"

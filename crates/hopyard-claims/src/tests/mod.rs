@@ -7,6 +7,7 @@ mod directories;
 mod every;
 mod files;
 mod further;
+mod looks;
 mod means;
 mod missing;
 mod oracle;
