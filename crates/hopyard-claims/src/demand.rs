@@ -191,9 +191,10 @@ fn own_cpus() -> u32 {
 /// Why a plan is not run now, though it could be.
 pub(super) fn put_off(one: &Chosen<'_>, plan: &str, quick: bool) -> Option<String> {
     let among = |plans: &[String]| plans.iter().any(|name| name == plan);
-    if among(&one.report.by_id_only) && (quick || !one.by_id) {
+    let takes = one.report.by_id_only.get(plan);
+    if let Some(takes) = takes.filter(|_| quick || !one.by_id) {
         Some(format!(
-            "plan {plan} is run only for claims that are named (`hopyard claims ID`)"
+            "plan {plan} takes {takes}, so it runs only for claims that are named (`hopyard claims ID`)"
         ))
     } else if among(&one.report.slow) && quick {
         Some(format!(

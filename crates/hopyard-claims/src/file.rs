@@ -33,9 +33,9 @@ pub struct Report {
     pub stand_in_on_a_cable: Option<String>,
     /// The plan whose cells are meant where a check names none.
     pub plan: String,
-    /// Plans that take hours, or most hosts in vain: run for claims named by their id alone.
+    /// Plan → what it takes that most runs have not (hours, a guest): it is run for claims named by their id alone.
     #[serde(default)]
-    pub by_id_only: Vec<String>,
+    pub by_id_only: BTreeMap<String, String>,
     /// Plans whose windows cannot be shorter: not for a first look.
     #[serde(default)]
     pub slow: Vec<String>,
