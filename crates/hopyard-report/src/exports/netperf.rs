@@ -30,7 +30,7 @@ const PREAMBLE: &str = "\
 # method I, wall clock minus idle of the whole machine, without other processes and background.
 # Of two ends on one machine they are of both together: the local column holds them and the remote one is
 # unknown (U). Where each end has a machine of its own, local is the client's and remote the server's (I).
-# From and to are path and peer; -1 is what is not known.
+# From and to are path and peer; -1 is what is not known. Socket sizes are those asked for, -1 where the kernel chose.
 ";
 
 const STREAM_HEADER: &str = "\
@@ -101,10 +101,6 @@ fn comments(cell: &CellReport) -> Vec<String> {
     if cell.axes.flows > 1 {
         comments.push(format!("sum of {} flows", cell.axes.flows));
     }
-    if let Some(bytes) = cell.axes.socket_buffer_bytes {
-        let asked = units::show_bytes(bytes);
-        comments.push(format!("socket buffers asked for: {asked}"));
-    }
     comments
 }
 
@@ -158,13 +154,14 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
     });
     let megabits = |name: &str| or_unknown(value(name).map(|bps| bps / 1e6));
     let message = size(cell.axes.message_size_bytes);
+    let axes = &cell.axes;
+    let receive = size(axes.socket_buffer_bytes);
+    let send = size(axes.send_buffer_bytes.or(axes.socket_buffer_bytes));
     let window = report.run.window_s;
     match cell.load.info().netperf.layout {
         Layout::Stream | Layout::Maerts => vec![format!(
-            "{:6} {:6} {message:6}    {window:<6.2}     {:7.2}   {use_l:<6.2}   \
+            "{receive:6} {send:6} {message:6}    {window:<6.2}     {:7.2}   {use_l:<6.2}   \
              {use_r:<6.2}   {kb_l:<6.3}  {kb_r:<6.3}",
-            -1,
-            -1,
             megabits(GOODPUT),
         )],
         Layout::Datagrams => {
@@ -175,17 +172,15 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
                 .map(|(bps, bytes)| bps * window / 8.0 / f64::from(bytes));
             vec![
                 format!(
-                    "{:6}  {message:6}   {window:<7.2}   {:7.0} {:6.0}    {:7.1}     \
+                    "{send:6}  {message:6}   {window:<7.2}   {:7.0} {:6.0}    {:7.1}     \
                      {use_l:<6.2}   {kb_l:<6.3}",
-                    -1,
                     or_unknown(sent),
                     or_unknown(errors),
                     megabits(SENT),
                 ),
                 format!(
-                    "{:6}           {window:<7.2}   {:7.0}           {:7.1}     \
+                    "{receive:6}           {window:<7.2}   {:7.0}           {:7.1}     \
                      {use_r:<6.2}   {kb_r:<6.3}",
-                    -1,
                     or_unknown(received),
                     megabits(GOODPUT),
                 ),
@@ -193,15 +188,13 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
         }
         Layout::Transactions { gap } => vec![
             format!(
-                "{:<6} {:<6} {:<6}  {:<6} {window:<6.2}  {:<6.2}{gap}{use_l:<6.2} \
+                "{send:<6} {receive:<6} {:<6}  {:<6} {window:<6.2}  {:<6.2}{gap}{use_l:<6.2} \
                  {use_r:<6.2} {tr_l:<6.3}  {tr_r:<6.3}",
-                -1,
-                -1,
                 size(cell.axes.request_size_bytes),
                 size(cell.axes.response_size_bytes),
                 or_unknown(value(TRANSACTIONS)),
             ),
-            format!("{:<6} {:<6}", -1, -1),
+            format!("{send:<6} {receive:<6}"),
         ],
     }
 }
@@ -259,6 +252,7 @@ mod tests {
         maerts.axes.family = Family::V6;
         maerts.axes.flows = 4;
         maerts.axes.socket_buffer_bytes = Some(65536);
+        maerts.axes.send_buffer_bytes = Some(8192);
         report.cells.insert(1, maerts);
         report.cells.push(
             fixture::cell("netkit", Peer::Far, LoadKind::TcpRr)
@@ -276,7 +270,7 @@ mod tests {
         # method I, wall clock minus idle of the whole machine, without other processes and background.
         # Of two ends on one machine they are of both together: the local column holds them and the remote one is
         # unknown (U). Where each end has a machine of its own, local is the client's and remote the server's (I).
-        # From and to are path and peer; -1 is what is not known.
+        # From and to are path and peer; -1 is what is not known. Socket sizes are those asked for, -1 where the kernel chose.
 
         TCP STREAM TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-1.200% @ 95% conf.
         Recv   Send    Send                          Utilization       Service Demand
@@ -287,14 +281,13 @@ mod tests {
             -1     -1  16384    0.30       19544.16   82.05    -1.00    0.692   -1.000
 
         # sum of 4 flows
-        # socket buffers asked for: 64 KiB
         TCP MAERTS TEST from bridge () port 0 AF_INET6 to local () port 0 AF_INET6 : +/-1.200% @ 95% conf.
         Recv   Send    Send                          Utilization       Service Demand
         Socket Socket  Message  Elapsed              Recv     Send     Recv    Send
         Size   Size    Size     Time     Throughput  local    remote   local   remote
         bytes  bytes   bytes    secs.    10^6bits/s  % I      % U      us/KB   us/KB
 
-            -1     -1  16384    0.30       19544.16   82.05    -1.00    0.692   -1.000
+         65536   8192  16384    0.30       19544.16   82.05    -1.00    0.692   -1.000
 
         TCP REQUEST/RESPONSE TEST from bridge () port 0 AF_INET to local () port 0 AF_INET : +/-0.400% @ 95% conf.
         Local /Remote
