@@ -155,6 +155,13 @@ fn containers_are_compared_with_native_senders() {
     for cell in &cells[1..] {
         assert_eq!(cell["link"][0]["flow_control"], "none", "{cell:#}");
     }
+    for cell in cells {
+        let figure = |name: &str| cell["estimates"][name]["value"].as_f64();
+        let switches = figure("client_context_switches_per_s");
+        assert!(switches > Some(0.0), "{cell:#}");
+        // Where the machine counts none there is no figure, which is not 0.
+        assert_ne!(figure("client_cache_misses_per_s"), Some(0.0), "{cell:#}");
+    }
     let text = run(&["report", &room.name("run")]);
     text.exits(0)
         .prints(&["Flow control of the link: hub/up0, far/far0: no pause frames"]);

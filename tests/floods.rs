@@ -370,7 +370,7 @@ fn a_sweep_of_flows_is_told_as_curves() {
         "--loads",
         "udp_flood",
         "--set",
-        "flows=1,2,4",
+        "flows=1,4,16",
         "--set",
         "containers=native,own",
         "--base",
@@ -394,7 +394,7 @@ fn a_sweep_of_flows_is_told_as_curves() {
     assert_eq!(kinds, ["native", "own"]);
     for curve in curves {
         assert_eq!(curve["axis"], "flows");
-        assert_eq!(curve["values"], serde_json::json!([1.0, 2.0, 4.0]));
+        assert_eq!(curve["values"], serde_json::json!([1.0, 4.0, 16.0]));
         assert!(
             curve["client_cpus_full"]["most_busy_ratio"]
                 .as_f64()

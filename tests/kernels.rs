@@ -405,7 +405,8 @@ fn a_guests_card_has_as_many_queues_as_asked() {
     let path = hopyard::lab::path("vm").unwrap();
     // The kernel counts the queues of taps with many alone.
     for (asked, queues) in [(None, Some(2)), (Some(("queues", "1")), None)] {
-        let set: Vec<_> = [("guest_cpus", "2")].into_iter().chain(asked).collect();
+        let both = [("guest_cpus", "2"), ("vhost", "off")];
+        let set: Vec<_> = both.into_iter().chain(asked).collect();
         let cell = cell("vm", Peer::Host, LoadKind::UdpRr, &set);
         let lab = Lab::build(path, cell.peer, &cell.axes).unwrap();
         let client = &lab.topology.client;
@@ -416,6 +417,14 @@ fn a_guests_card_has_as_many_queues_as_asked() {
             tap().attached == queues
         });
         assert_eq!(tap().multi_queue, queues.is_some());
+    }
+    let with = cell("vm", Peer::Host, LoadKind::UdpRr, &[("vhost", "on")]);
+    match Lab::build(path, with.peer, &with.axes) {
+        Ok(_) => assert!(Path::new("/dev/vhost-net").exists()),
+        Err(error) => {
+            let error = hopyard::chain(&error);
+            assert!(error.contains("/dev/vhost-net"), "{error}");
+        }
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::assess::testing::{push, run};
+    use crate::assess::testing::{measured, push, run};
     use crate::measure::Sampler;
     use crate::model::{GIVEN_UP_AFTER, Outcome, ProfileWindow, Sample};
     use crate::run::Prepared;
@@ -174,6 +174,27 @@ mod tests {
             unknown.contains("more than 1000 %") && unknown.contains("an unlimited time"),
             "{unknown}"
         );
+    }
+
+    /// Eight blocks, in turn so much above and below their mean: an interval of 95 % has 0.89 times that on each side (t is 2.365).
+    #[test]
+    fn a_run_has_enough_once_its_figures_are_as_narrow_as_asked() {
+        let is_enough = |spread: f64| {
+            let mut run = run(&["veth", "bridge"]);
+            for block in 0..8 {
+                let side = if block % 2 == 0 { spread } else { -spread };
+                for cell in 0..2 {
+                    let of_cell = measured((1e9 * (1.0 + side)) as u64);
+                    push(&mut run, block, 0, cell, Outcome::Measured(Box::new(of_cell)));
+                }
+            }
+            run.header.half_width = 0.025;
+            let prepared = prepared(run.header);
+            let mut profiles = Vec::new();
+            Blocks::new(&prepared, &mut run.samples, &mut profiles).is_enough()
+        };
+        assert!(is_enough(0.027));
+        assert!(!is_enough(0.029));
     }
 
     #[test]

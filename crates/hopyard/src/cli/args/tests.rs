@@ -88,3 +88,46 @@ fn a_port_has_a_limit_of_broadcasts_and_no_server_unasked() {
     let error = port_command(&["add", "s", "va", "--ip-prefix", "fd00::1/64"]).unwrap_err();
     assert!(error.contains("fd00::/64"), "{error}");
 }
+
+/// Each command of the page about the reports' systems is one that there is, with its paths, axes, values and claims.
+#[test]
+fn commands_of_the_systems_page_are_accepted() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reports/systems.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let reports = crate::claims::reports().unwrap();
+    let claims = reports.iter().flat_map(|report| &report.claims);
+    let claims: Vec<&str> = claims.map(|claim| claim.id.as_str()).collect();
+    // Rows have words in the first column, and the command in the third.
+    let rows = page.lines().filter_map(|line| line.split('|').nth(3));
+    let quoted = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let mut runs = 0;
+    for command in quoted.filter(|command| command.starts_with("hopyard ")) {
+        let words = shlex::split(command).unwrap();
+        let args = Args::try_parse_from(&words).unwrap_or_else(|e| panic!("{command}: {e}"));
+        match args.command {
+            Command::Run(args) => {
+                let plan = crate::cli::run::planned(&args);
+                let mut plan = plan.unwrap_or_else(|e| panic!("{command}: {e:?}"));
+                plan.where_installed = true;
+                match crate::plan::expand(&plan) {
+                    Ok(cells) => assert!(!cells.cells.is_empty(), "{command}"),
+                    // What a path or an axis takes may not be here.
+                    Err(crate::plan::ExpandError::NoPaths(_)) => {}
+                    Err(error) => {
+                        let error = crate::chain(&error);
+                        assert!(error.contains("this host has no "), "{command}: {error}");
+                    }
+                }
+                runs += 1;
+            }
+            Command::Claims(_) => {
+                let is_id = |word: &&String| word.starts_with(|c: char| c.is_ascii_uppercase());
+                for id in words.iter().filter(is_id) {
+                    assert!(claims.contains(&id.as_str()), "{command}: {id}");
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(runs >= 15, "{runs}");
+}
