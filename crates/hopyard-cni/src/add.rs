@@ -305,6 +305,9 @@ impl Plan<'_> {
             rate_out: self.conf.bandwidth.egress,
             ..NewPort::default()
         };
+        if self.found.uplink_is_remade {
+            switch::find_uplink_again(self.conf)?;
+        }
         let switch = switch::add_port(self.conf, &port)?;
         // Not before: without its program the device would hand what the container sends to the host's own stack.
         self.here.set_up(&self.device)?;

@@ -68,7 +68,6 @@ impl Command {
 
 /// What a runtime asks for.
 pub(crate) struct Call {
-    pub(crate) command: Command,
     pub(crate) version: Version,
     /// The network's name.
     pub(crate) network: String,
@@ -105,7 +104,6 @@ impl Call {
             }
         }
         Ok(Self {
-            command,
             version,
             network: network_name(&conf)?,
             container,

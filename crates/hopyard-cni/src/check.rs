@@ -12,7 +12,6 @@ use crate::names;
 use crate::outcome::{Addresses, previous};
 use crate::record::{Entry, Record};
 use crate::switch;
-use crate::values::parse;
 
 fn changed(why: impl Into<String>) -> Error {
     Error::new(code::CHANGED, why)
@@ -33,12 +32,12 @@ pub(crate) fn check(call: &Call) -> Result<()> {
         let entry = Record::peek(&call.attachment()).filter(Entry::is_reserved_here);
         match entry {
             Some(entry) => {
-                let mut recorded = parse(entry.conf.as_bytes())?;
-                recorded["prevResult"] = call.conf["prevResult"].clone();
+                let recorded = entry.conf_with_result_of(&call.conf);
+                let conf = recorded.map_or_else(|| call.text.clone(), |conf| conf.to_string());
                 kind.in_process = true;
                 let ipam = Ipam {
                     args: &entry.args,
-                    conf: &recorded.to_string(),
+                    conf: &conf,
                     ..call.ipam(kind)
                 };
                 ipam.check()?;
@@ -127,6 +126,12 @@ fn check_port(
     if (port.vlan, port.isolated) != (conf.vlan, conf.isolated) {
         let msg = format!("port `{device}` has another VLAN or isolation than the configuration");
         return Err(changed(msg));
+    }
+    if port.allow_spoof != conf.may_spoof {
+        let has = if port.allow_spoof { "any address" } else { "its own addresses alone" };
+        return Err(changed(format!(
+            "port `{device}` may send from {has}, which is not what the configuration has"
+        )));
     }
     let bandwidth = &conf.bandwidth;
     for (does, has, wanted) in [

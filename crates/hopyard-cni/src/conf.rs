@@ -9,7 +9,7 @@ use crate::error::{Error, Result, code};
 use crate::ipam::Kind;
 use crate::names::SwitchName;
 use crate::refused::{check_capabilities, check_keys};
-use crate::values::{flag, invalid, text};
+use crate::values::{flag, invalid, text, text_of};
 
 /// Highest VLAN identifier (IEEE 802.1Q reserves 4095).
 const MAX_VLAN: u64 = 4094;
@@ -109,17 +109,15 @@ impl Conf {
 /// The address that somebody asks for: the runtime before the configuration.
 fn mac(call: &Call) -> Result<Option<Mac>> {
     let conf = &call.conf;
-    let own = text(conf, "mac")?;
+    let named = |key: &'static str, value: &Value| -> Result<_> { Ok((key, text_of(key, value)?)) };
     let asked = [
-        ("runtimeConfig.mac", conf["runtimeConfig"]["mac"].as_str()),
-        ("args.cni.mac", conf["args"]["cni"]["mac"].as_str()),
-        ("MAC in CNI_ARGS", call.arg("MAC")),
-        ("mac", own.as_deref()),
+        named("runtimeConfig.mac", &conf["runtimeConfig"]["mac"])?,
+        named("args.cni.mac", &conf["args"]["cni"]["mac"])?,
+        ("MAC in CNI_ARGS", call.arg("MAC").map(str::to_owned)),
+        named("mac", &conf["mac"])?,
     ];
-    let Some((key, asked)) = asked
-        .iter()
-        .find_map(|(key, asked)| Some((key, asked.filter(|text| !text.is_empty())?)))
-    else {
+    let mut asked = asked.into_iter();
+    let Some((key, asked)) = asked.find_map(|(key, asked)| Some((key, asked?))) else {
         return Ok(None);
     };
     let not = |why: String| Error::new(code::BAD_CONFIG, format!("`{key}`: {why}"));

@@ -7,15 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use hopyard_net::{Error as NetError, Handle};
-use serde_json::Value;
 
-use crate::call::{Call, Command};
+use crate::call::Call;
 use crate::error::{Error, Result};
-use crate::ipam::{self, Ipam, Kind};
+use crate::ipam::{Ipam, Kind};
 use crate::names::{self, SwitchName};
 use crate::record::{Attachment, Entry, Record};
 use crate::switch;
-use crate::values::parse;
 
 /// What is to go.
 pub(crate) struct Leaving {
@@ -103,16 +101,10 @@ impl Leaving {
         record: Option<&Record>,
     ) -> Result<Self> {
         let entry = record.and_then(|record| record.entry.as_ref());
-        let recorded: Option<Value> = entry.and_then(|entry| parse(entry.conf.as_bytes()).ok());
-        // What the runtime gives for this attachment is better, as it has `prevResult`, unless somebody changed it since.
-        let prefer = |recorded: &Value| {
-            call.command == Command::Gc
-                || recorded["ipam"] != call.conf["ipam"]
-                || !ipam::is_valid(&call.conf)
-        };
-        let (conf, text) = match (recorded, entry) {
-            (Some(recorded), Some(entry)) if prefer(&recorded) => (recorded, entry.conf.clone()),
-            _ => (call.conf.clone(), call.text.clone()),
+        let recorded = entry.and_then(|entry| entry.conf_with_result_of(&call.conf));
+        let (conf, text) = match recorded {
+            Some(conf) => (conf.clone(), conf.to_string()),
+            None => (call.conf.clone(), call.text.clone()),
         };
         let (device, switch) = match entry {
             Some(entry) => {

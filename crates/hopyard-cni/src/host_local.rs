@@ -192,8 +192,10 @@ impl HostLocal<'_> {
             return false;
         }
         let changed = fs::metadata(file).and_then(|data| data.modified());
+        // A time that is still to come is from before somebody set the clock back.
+        let is_before = |changed| changed + TICK < began || changed > SystemTime::now() + TICK;
         // Whoever has reserved it by this plugin and is still at work has a record: ADD makes it before, DEL removes it afterwards.
-        changed.is_ok_and(|changed| changed + TICK < began)
+        changed.is_ok_and(is_before)
             && !self.attachment(container, ifname).is_recorded()
     }
 }

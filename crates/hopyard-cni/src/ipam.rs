@@ -49,11 +49,6 @@ impl Kind {
     }
 }
 
-/// Are the keys that choose the plugin ones that can be met?
-pub(crate) fn is_valid(conf: &Value) -> bool {
-    keys(conf).is_ok()
-}
-
 /// The name of the plugin, and what `ipamInProcess` says.
 fn keys(conf: &Value) -> Result<(Option<String>, Option<bool>)> {
     let name = name(&conf["ipam"])?;

@@ -16,9 +16,11 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::unistd::dup;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::{Result, failed};
 use crate::names::NETAVARK;
+use crate::values::parse;
 
 /// Where records are, in a directory for each network. As the reservations of `host-local`, they outlive a boot.
 const HOME: &str = "/var/lib/cni/hopyard";
@@ -63,6 +65,18 @@ impl Entry {
     pub(crate) fn is_reserved_here(&self) -> bool {
         self.in_process || !self.reserved.is_empty()
     }
+
+    /// The configuration of ADD, with the result that a later call gives, in that one's version; `None`: it cannot be read. It has the keys
+    /// by which addresses were given, which the later call may lack: `runtimeConfig`, or those that somebody changed since.
+    pub(crate) fn conf_with_result_of(&self, call: &Value) -> Option<Value> {
+        let mut conf = parse(self.conf.as_bytes()).ok()?;
+        if !call["prevResult"].is_null() {
+            for key in ["prevResult", "cniVersion"] {
+                conf[key] = call[key].clone();
+            }
+        }
+        Some(conf)
+    }
 }
 
 /// Whose a record is.
@@ -93,8 +107,19 @@ impl Attachment {
 fn directory(network: &str) -> PathBuf {
     match network.strip_prefix(NETAVARK) {
         Some(name) => Path::new(NETAVARK_HOME).join(name),
-        None => Path::new(HOME).join(network),
+        None => resolved(Path::new(HOME)).join(network),
     }
+}
+
+/// The same path without symbolic links, as far as it is there: an administrator may have moved `/var/lib` or `/var/lib/cni` to another
+/// disk. Who owns what it leads to is checked before anything is made in it.
+fn resolved(path: &Path) -> PathBuf {
+    path.ancestors()
+        .find_map(|above| {
+            let below = path.strip_prefix(above).ok()?;
+            Some(fs::canonicalize(above).ok()?.join(below))
+        })
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// A record under its lock, which ends with this value or, where the process is killed, with the plugin that it runs.
@@ -248,10 +273,10 @@ impl Record {
         Ok(())
     }
 
-    /// Was it made or finished since then?
+    /// Was it made or finished since then? A time that is still to come is from before somebody set the clock back.
     pub(crate) fn is_since(&self, then: SystemTime) -> bool {
         let modified = self.file.metadata().and_then(|data| data.modified());
-        modified.is_ok_and(|modified| modified >= then)
+        modified.is_ok_and(|modified| (then..=SystemTime::now()).contains(&modified))
     }
 
     /// Removes the record, and the directories that are empty then.
@@ -310,12 +335,33 @@ fn create_in(directory: &Path, file: &Path) -> Result<File> {
     }
 }
 
-/// Removes the directory of a network and the one above it, if nothing is in them.
+/// Removes the directory of a network and the one above it, if nothing is in them but what was never finished.
 fn remove_empty(network: &Path) {
-    if owned::remove_directory(network).is_ok() {
+    let remove = || owned::remove_directory(network).is_ok();
+    if remove() || remove_all_abandoned(network) && remove() {
         // It may have other networks.
         let _ = network.parent().map(owned::remove_directory);
     }
+}
+
+/// Removes what was never finished, where a directory has nothing else.
+fn remove_all_abandoned(network: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(network) else {
+        return false;
+    };
+    for entry in entries {
+        match entry {
+            Ok(entry) if is_unfinished(&entry.file_name().to_string_lossy()) => {
+                remove_abandoned(&entry.path());
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn is_unfinished(name: &str) -> bool {
+    name.starts_with(UNFINISHED)
 }
 
 fn stands_at(file: &File, path: &Path) -> bool {
@@ -337,7 +383,7 @@ pub(crate) fn attachments(network: &str) -> Result<Vec<Attachment>> {
     for entry in entries {
         let entry = entry.map_err(failed("read directory", &directory))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(UNFINISHED) {
+        if is_unfinished(&name) {
             remove_abandoned(&entry.path());
         } else if let Some((container, ifname)) = name.split_once(SEPARATOR) {
             found.push(Attachment {

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use hopyard_net::{Error as NetError, Handle, Link};
-use hopyard_switch::{Error as SwitchError, Glance, NewPort, NewSwitch, Switch, has_tcx};
+use hopyard_switch::{
+    Error as SwitchError, Glance, NewPort, NewSwitch, NewUplink, Switch, has_tcx,
+};
 
 use crate::conf::Conf;
 use crate::error::{Error, Result, code};
@@ -21,6 +23,8 @@ pub(crate) struct Found {
     pub(crate) mtu: Option<u32>,
     /// The device to the wire.
     pub(crate) uplink: Option<Link>,
+    /// Was that device made again since the plugin's switch has it as its uplink? Then the containers there are cut off from the wire.
+    pub(crate) uplink_is_remade: bool,
 }
 
 /// Looks whether the configuration fits what is there, and gives it the switch's name as [`glance`] does. Takes no lock and changes
@@ -66,11 +70,14 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
         },
     };
     let index = uplink.as_ref().map(|link| link.index);
-    if let Some(glance) = &glance
-        && glance.uplink != index
-    {
+    let other = glance.as_ref().filter(|glance| glance.uplink != index);
+    let is_remade = |glance: &Glance| {
+        conf.switch.is_own && uplink.is_some() && glance.uplink_name == conf.master
+    };
+    if let Some(glance) = other.filter(|glance| !is_remade(glance)) {
         return Err(other_uplink(name, glance, conf, document));
     }
+    let uplink_is_remade = other.is_some();
     let most = uplink.as_ref().map(|link| link.mtu);
     if let (Some(mtu), Some(link)) = (conf.mtu, &uplink)
         && mtu > link.mtu
@@ -85,6 +92,7 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
         glance,
         mtu: conf.mtu.or(most),
         uplink,
+        uplink_is_remade,
     })
 }
 
@@ -130,6 +138,23 @@ pub(crate) fn glance(here: &Handle, conf: &mut Conf) -> Result<Option<Glance>> {
         return Ok(Switch::glance(&conf.switch.name)?);
     }
     Ok(found)
+}
+
+/// Makes `master`, which was made again, the uplink of the plugin's switch again.
+pub(crate) fn find_uplink_again(conf: &Conf) -> Result<()> {
+    let Some(device) = conf.master.as_deref() else {
+        return Ok(());
+    };
+    let again = NewUplink {
+        device,
+        host_macs: None,
+    };
+    let found = Switch::open(&conf.switch.name).and_then(|mut switch| switch.set_uplink(&again));
+    match found {
+        // Whoever adds a port makes it anew.
+        Err(SwitchError::NoSwitch { .. }) => Ok(()),
+        found => Ok(found?),
+    }
 }
 
 /// Adds a port, making the switch first where that is the plugin's to do. Others may remove it meanwhile, after its last

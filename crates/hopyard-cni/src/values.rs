@@ -55,7 +55,12 @@ pub(crate) fn optional_flag(conf: &Value, key: &str) -> Result<Option<bool>> {
 
 /// A text; an empty one is none.
 pub(crate) fn text(conf: &Value, key: &str) -> Result<Option<String>> {
-    match &conf[key] {
+    text_of(key, &conf[key])
+}
+
+/// The same of the value itself, which has this name.
+pub(crate) fn text_of(key: &str, value: &Value) -> Result<Option<String>> {
+    match value {
         Value::Null => Ok(None),
         Value::String(text) if text.is_empty() => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::bpffs::{check_name, directory, is_directory};
 use crate::error::Result;
 use crate::here::{Here, device_name};
-use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ISOLATED};
+use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED};
 use crate::lock::Lock;
 use crate::mac::Mac;
 use crate::rate::Rate;
@@ -45,6 +45,8 @@ pub struct Port {
     pub vlan: Option<u16>,
     /// Does it talk to the uplink and the host only?
     pub isolated: bool,
+    /// May the guest send from addresses that are not its own?
+    pub allow_spoof: bool,
     /// How fast it may get frames.
     pub rate_in: Rate,
     /// How fast it may send.
@@ -93,6 +95,7 @@ impl Switch {
             ips: Vec::new(),
             vlan: (record.vlan != 0).then_some(record.vlan),
             isolated: record.flags & PORT_ISOLATED != 0,
+            allow_spoof: record.flags & PORT_ANY_SOURCE != 0,
             rate_in,
             rate_out,
         };

@@ -1,13 +1,11 @@
 use serde_json::json;
 
 use super::*;
-use crate::call::Command;
 use crate::values::network_name;
 use crate::version::Version;
 
 fn call(conf: Value, args: &str) -> Call {
     Call {
-        command: Command::Add,
         version: Version::V1_0_0,
         network: "front".into(),
         container: "c1".into(),
@@ -49,6 +47,7 @@ fn keys_are_read_and_wrong_values_are_named() {
         ("mode", json!("vepa")),
         ("mac", json!("02:00")),
         ("mac", json!("ff:ff:ff:ff:ff:ff")),
+        ("mac", json!(5)),
         ("ipam", json!({ "subnet": "10.0.0.0/8" })),
         ("ipam", json!({ "type": "../sh" })),
         ("ipamInProcess", json!(true)),
@@ -77,6 +76,14 @@ fn the_runtime_comes_before_the_configuration() {
     conf["args"] = Value::Null;
     assert_eq!(found(&conf, args), Some(Mac([2, 0, 0, 0, 0, 2])));
     assert_eq!(found(&conf, ""), Some(Mac([2, 0, 0, 0, 0, 1])));
+    // What is no text does not make room for another one.
+    for (wrong, key) in [
+        (json!({ "runtimeConfig": { "mac": 5 } }), "`runtimeConfig.mac`"),
+        (json!({ "args": { "cni": { "mac": [] } }, "mac": mac(1) }), "`args.cni.mac`"),
+    ] {
+        let error = Conf::of(&call(wrong, "")).unwrap_err();
+        assert!(error.code == code::BAD_CONFIG && error.msg.contains(key), "{error}");
+    }
 }
 
 #[test]

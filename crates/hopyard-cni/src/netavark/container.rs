@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::network::{Network, read};
-use crate::call::{Call, Command, check_container, check_ifname};
+use crate::call::{Call, check_container, check_ifname};
 use crate::error::{Error, Result, code};
 use crate::outcome::Addresses;
 
@@ -51,12 +51,12 @@ impl Container {
         })
     }
 
-    fn call(&self, command: Command, conf: Value) -> Call {
+    fn call(&self, conf: Value) -> Call {
         Call {
             container: self.said.container_id.clone(),
             netns: self.netns.clone(),
             ifname: self.said.network_options.interface_name.clone(),
-            ..self.network.call(command, conf)
+            ..self.network.call(conf)
         }
     }
 
@@ -78,7 +78,7 @@ impl Container {
         }
         let mut conf = self.network.conf()?;
         conf["mac"] = options.static_mac.clone().into();
-        Ok(self.call(Command::Add, conf))
+        Ok(self.call(conf))
     }
 
     /// What podman has chosen for it.
@@ -89,7 +89,7 @@ impl Container {
 
     /// The call that takes it off. Where there is a record, that says more.
     pub(super) fn del(&self) -> Result<Call> {
-        Ok(self.call(Command::Del, self.network.place()))
+        Ok(self.call(self.network.place()))
     }
 
     /// What netavark wants to hear of a result of ADD.

@@ -7,7 +7,7 @@ use hopyard_net::Handle;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::call::{Call, Command};
+use crate::call::Call;
 use crate::conf::Conf;
 use crate::error::{Error, Result, code};
 use crate::names::NETAVARK;
@@ -178,9 +178,8 @@ impl Network {
     }
 
     /// A call about this network; about no container yet.
-    pub(super) fn call(&self, command: Command, conf: Value) -> Call {
+    pub(super) fn call(&self, conf: Value) -> Call {
         Call {
-            command,
             version: Version::NEWEST,
             network: format!("{NETAVARK}{}", self.name),
             container: String::new(),
@@ -197,7 +196,7 @@ impl Network {
     pub(super) fn check(&self, here: &Handle) -> Result<()> {
         self.check_subnets()?;
         self.routes()?;
-        let call = self.call(Command::Add, self.conf()?);
+        let call = self.call(self.conf()?);
         let mut conf = Conf::of(&call)?;
         let found = look(here, &mut conf, &call.conf)?;
         if let (None, Some(uplink)) = (&found.glance, &found.uplink)

@@ -7,7 +7,7 @@ use hopyard_switch::{Error as SwitchError, Switch};
 use serde_json::json;
 
 use super::network::Network;
-use crate::call::{Call, Command};
+use crate::call::Call;
 use crate::del::{Leaving, detach, finish};
 use crate::error::Result;
 use crate::names;
@@ -29,7 +29,7 @@ fn try_sweep(here: &Handle) -> Result<()> {
     for network in networks_of_podman()? {
         let call = Call {
             network: network.clone(),
-            ..Network::default().call(Command::Gc, json!({}))
+            ..Network::default().call(json!({}))
         };
         for attachment in attachments(&network)? {
             problems.extend(collect(here, &call, &attachment).err());

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 
-use hopyard_net::Route;
+use hopyard_net::{LinkKind, NewLink, Route};
 use hopyard_switch::Switch;
 use serde_json::{Value, json};
 
@@ -132,6 +132,42 @@ fn rename(host: &Host, from: &str, to: &str) {
     shell.args(["-c", &script]);
     host.hub.ns().adopt(&mut shell).unwrap();
     assert!(crate::host::output(&mut shell).unwrap().status.success());
+}
+
+/// A VLAN device goes and comes with its network manager. The next ADD has the switch find it again, for the containers that there are too.
+#[test]
+fn an_uplink_that_was_made_again_is_found_again() {
+    on_host(|host| {
+        let conf_of = |address: &str| conf_with("1.1.0", "front", address);
+        let (conf, one) = (conf_of("10.1.0.5/16"), host.container("c1"));
+        host.call("ADD", &conf, &one).works();
+        assert!(one.reaches(&host.wire, "10.1.0.1"));
+        let router = host.wire.link("far0").unwrap().mac.unwrap();
+        host.hub.delete_link("up0").unwrap();
+        host.call_network("STATUS", &conf).fails(51, &["up0"]);
+        let kind = LinkKind::veth("far0", Some(host.wire.ns()));
+        let again = NewLink {
+            up: true,
+            ..NewLink::new("up0", kind)
+        };
+        host.hub.add_link(&again).unwrap();
+        // The container knows its router by that.
+        host.wire.set_mac("far0", router).unwrap();
+        host.wire.set_up("far0").unwrap();
+        let wire = "10.1.0.1".parse().unwrap();
+        host.wire.add_address("far0", wire, 16).unwrap();
+        one.does_not_reach(&host.wire, "10.1.0.1");
+        host.call_network("STATUS", &conf).works();
+        let (new, other) = (conf_of("10.1.0.6/16"), host.container("c2"));
+        host.call("ADD", &new, &other).works();
+        for container in [&one, &other] {
+            assert!(container.reaches(&host.wire, "10.1.0.1"), "{}", container.id);
+        }
+        for (conf, container) in [(&conf, &one), (&new, &other)] {
+            host.call("DEL", conf, container).works();
+        }
+        host.is_clean();
+    });
 }
 
 #[test]

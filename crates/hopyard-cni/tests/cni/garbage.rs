@@ -1,6 +1,9 @@
 //! GC, and calls that are killed.
 
-use std::time::Duration;
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -165,6 +168,59 @@ pub(crate) fn killed(
         }
     }
     done
+}
+
+/// Has a file be changed in an hour: the clock was wrong, and is set back since.
+pub(crate) fn set_ahead(file: &str) {
+    let ahead = SystemTime::now() + Duration::from_secs(3600);
+    let file = File::options().write(true).open(file).unwrap();
+    file.set_modified(ahead).unwrap();
+}
+
+#[test]
+fn gc_removes_what_was_made_before_the_clock_was_set_back() {
+    on_host(|host| {
+        host.call("ADD", &conf_of(0), &host.container("a")).works();
+        set_ahead(&format!("{RECORDS}/front/a:eth0"));
+        host.call_network("GC", &conf_of(0)).works();
+        host.is_clean();
+    });
+}
+
+/// An ADD that is killed between the first two steps leaves a file that no other call of the same container has a name for.
+#[test]
+fn the_last_del_takes_what_was_never_finished_too() {
+    on_host(|host| {
+        let containers = ["a", "b"].map(|id| host.container(id));
+        for (n, container) in containers.iter().enumerate() {
+            host.call("ADD", &conf_of(n), container).works();
+        }
+        fs::write(format!("{RECORDS}/front/.1:c:eth0"), "{").unwrap();
+        for (n, container) in containers.iter().enumerate() {
+            host.call("DEL", &conf_of(n), container).works();
+        }
+        host.is_clean();
+    });
+}
+
+#[test]
+fn records_may_be_on_another_disk() {
+    on_host(|host| {
+        let (disk, link) = ("/var/lib/disk", "/var/lib/cni");
+        fs::create_dir(disk).unwrap();
+        symlink(disk, link).unwrap();
+        let container = host.container("a");
+        host.call("ADD", &conf_of(0), &container).works();
+        assert_eq!(files("/var/lib/disk/hopyard/front").len(), 1);
+        host.call("DEL", &conf_of(0), &container).works();
+        host.is_clean();
+        // Whoever could change what is there could have root remove files.
+        fs::set_permissions(disk, PermissionsExt::from_mode(0o777)).unwrap();
+        let said = host.call("ADD", &conf_of(0), &container);
+        said.fails(5, &[disk, "lets others write"]);
+        host.is_clean();
+        assert!(Path::new(link).is_symlink());
+    });
 }
 
 /// How many ADDs are killed; a thousand by hand.

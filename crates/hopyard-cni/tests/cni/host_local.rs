@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::{Value, json};
 
-use crate::garbage::{attachments, how_many, killed};
+use crate::garbage::{attachments, how_many, killed, set_ahead};
 use crate::host::{Container, Host, RECORDS, Running, Said, files, on_host, with};
 use crate::skip::skip;
 
@@ -303,6 +303,8 @@ fn killed_adds_leave_no_reservation_after_gc() {
         // Without a record, as of another plugin. What names no device is not GC's.
         fs::write(format!("{STORE}/10.1.9.1"), "gone\r\neth0").unwrap();
         fs::write(format!("{STORE}/10.1.9.2"), "kept by hand").unwrap();
+        fs::write(format!("{STORE}/10.1.9.3"), "gone\r\neth0").unwrap();
+        set_ahead(&format!("{STORE}/10.1.9.3"));
         thread::sleep(Duration::from_millis(20));
         host.call_network("GC", &conf).works();
         assert_eq!(reserved(), BTreeSet::from(["10.1.9.2".to_owned()]));
@@ -368,6 +370,26 @@ fn del_frees_what_the_record_does_not_name() {
         host.call("DEL", &conf, &container).works();
         assert_eq!(reserved().len(), 1);
         host.is_clean();
+    });
+}
+
+/// A runtime that lost what it knew gives no ranges at DEL. Without one the reference program frees nothing.
+#[test]
+fn del_frees_by_the_ranges_that_add_had() {
+    with_reference(|host| {
+        let ranges = json!({ "ipRanges": [[{ "subnet": "10.1.0.0/16", "rangeStart": "10.1.4.1" }]] });
+        let bare = with(&conf(json!({})), json!({ "capabilities": { "ipRanges": true } }));
+        let with_ranges = with(&bare, json!({ "runtimeConfig": ranges }));
+        for conf in [by_program(&bare), in_process(&bare)] {
+            let own = conf["ipamInProcess"].clone();
+            let container = host.container("c1");
+            let add = with(&with_ranges, json!({ "ipamInProcess": own }));
+            host.call("ADD", &add, &container).works();
+            assert_eq!(reserved().len(), 1);
+            host.call("DEL", &conf, &container).works();
+            assert_eq!(reserved(), BTreeSet::new());
+            host.is_clean();
+        }
     });
 }
 

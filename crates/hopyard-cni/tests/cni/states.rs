@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hopyard_switch::Switch;
+use hopyard_switch::{PortChange, Switch};
 use serde_json::{Value, json};
 
 use crate::host::{Container, Host, conf, conf_with, on_host, with};
@@ -23,7 +23,7 @@ type Change = (fn(&Host, &Container), &'static str);
 
 #[test]
 fn check_finds_what_somebody_changed() {
-    let changes: [Change; 7] = [
+    let changes: [Change; 8] = [
         (
             |_, c| {
                 c.inside
@@ -60,6 +60,22 @@ fn check_finds_what_somebody_changed() {
                 .unwrap();
             },
             "no port of switch",
+        ),
+        (
+            |h, _| {
+                let device = h.devices().remove(0);
+                let change = PortChange {
+                    device: &device,
+                    allow_spoof: Some(true),
+                    ..PortChange::default()
+                };
+                h.in_hub(|| {
+                    let mut switch = Switch::open("cni-dev-up0").unwrap();
+                    switch.set_port(&change).unwrap();
+                })
+                .unwrap();
+            },
+            "may send from any address",
         ),
         (
             |h, _| {
