@@ -96,7 +96,7 @@ pub struct Question {
     pub id: String,
     pub question: String,
     /// What would answer it.
-    pub answer: String,
+    pub method: String,
     /// The figures that do, and what there is no figure of.
     #[serde(rename = "figure", default)]
     pub figures: Vec<Said>,
@@ -108,7 +108,7 @@ impl Question {
         Claim {
             id: self.id.clone(),
             statement: self.question.clone(),
-            measure: self.answer.clone(),
+            measure: self.method.clone(),
             rule: String::new(),
             published: String::new(),
             places: Vec::new(),

@@ -23,7 +23,7 @@ missing = "nothing"
 [[question]]
 id = "X-Q1"
 question = "Is a bridge slower?"
-answer = "both side by side"
+method = "both side by side"
 {figures}
 "#
     );

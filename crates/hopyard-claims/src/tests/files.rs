@@ -224,11 +224,11 @@ fn wrong_files_say_what_is_wrong() {
             &["a rule takes no `says`"][..],
         ),
         (
-            "missing = \"m\"\n[[question]]\nid = \"X-Q1\"\nquestion = \"q\"\nanswer = \"a\"\n",
+            "missing = \"m\"\n[[question]]\nid = \"X-Q1\"\nquestion = \"q\"\nmethod = \"a\"\n",
             &["X-Q1: neither a figure nor what is missing"][..],
         ),
         (
-            "missing = \"m\"\n[[question]]\nid = \"X-Q1\"\nquestion = \"q\"\nanswer = \"a\"\n[[question.figure]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nsays = { inside = \"i\", outside = \"o\", across = \"a\" }\n",
+            "missing = \"m\"\n[[question]]\nid = \"X-Q1\"\nquestion = \"q\"\nmethod = \"a\"\n[[question.figure]]\njudge = \"level\"\nquantity = \"rate\"\ncells = {}\nsays = { inside = \"i\", outside = \"o\", across = \"a\" }\n",
             &["`says` takes `at_least`, `at_most` or both"][..],
         ),
         (

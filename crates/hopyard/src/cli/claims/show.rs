@@ -83,8 +83,8 @@ pub(super) fn show(names: &[String]) -> Done {
     for report in whole {
         for question in &report.questions {
             text.push_str(&format!(
-                "{}  {}\n  answer    {}\n",
-                question.id, question.question, question.answer
+                "{}  {}\n  method    {}\n",
+                question.id, question.question, question.method
             ));
             for figure in &question.figures {
                 text.push_str(&format!("  here      {}\n", how(&figure.0, &report.plan)));
