@@ -3,7 +3,7 @@
 use super::bounds::Bounds;
 use super::label::at;
 use crate::model::{BoundPosition, CheckReport, ClaimReport, ClaimVerdict, PointReport, distinct};
-use crate::report::claims::{bounds, figure, interval, percent};
+use crate::report::claims::{bounds, effect, figure, interval};
 
 /// The verdict and what it rests on, what it may become, and how further grades are judged.
 pub(super) fn sentence(claim: &ClaimReport, missing: Option<&str>) -> String {
@@ -112,7 +112,7 @@ fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
             ),
         });
     }
-    if let Some(effect) = check.smallest_effect {
+    if let Some(smallest) = check.smallest_effect {
         let inside = check
             .deciding
             .and_then(|at| check.points.get(at))
@@ -120,7 +120,7 @@ fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
         let side = if inside { "within" } else { "beyond" };
         text.push_str(&format!(
             "; {} {side} a bound would have shown four times out of five",
-            size(effect)
+            effect(smallest)
         ));
     }
     let others = claim
@@ -142,25 +142,4 @@ fn rest(claim: &ClaimReport, check: &CheckReport) -> String {
         )),
     }
     text
-}
-/// An effect as a share of a bound, in words. Of a wide spread, how wide is of no use to anybody.
-fn size(effect: f64) -> String {
-    const VAST: f64 = 10.0;
-    match 1.0 + effect {
-        factor if factor > VAST => format!("not even a factor of {VAST:.0}"),
-        factor if factor >= 2.0 => format!("a factor of {factor:.1}"),
-        _ => percent(effect),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn effects_are_shares_factors_or_vast() {
-        assert_eq!(size(0.036), "3.6 %");
-        assert_eq!(size(2.4), "a factor of 3.4");
-        assert_eq!(size(1030.0), "not even a factor of 10");
-    }
 }

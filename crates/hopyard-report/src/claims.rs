@@ -165,6 +165,17 @@ pub fn percent(share: f64) -> String {
     short_percent(share).replace('%', " %")
 }
 
+/// An effect as a share of a bound, in words. Of a wide spread, how wide is of no use to anybody.
+#[must_use]
+pub fn effect(share: f64) -> String {
+    const VAST: f64 = 10.0;
+    match 1.0 + share {
+        factor if factor > VAST => format!("not even a factor of {VAST:.0}"),
+        factor if factor >= 2.0 => format!("a factor of {factor:.1}"),
+        _ => percent(share),
+    }
+}
+
 fn compose(report: &ClaimsReport, every_point: bool) -> Vec<Block> {
     let mut blocks = vec![Block::Title("hopyard claims".to_owned())];
     blocks.push(Block::Facts(vec![tally(report)]));
@@ -355,4 +366,16 @@ fn legend(every_point: bool) -> Vec<String> {
     vec![format!(
         "measured: {shown} · ✓ the interval is within the rule · ✗ wholly outside · ? across a bound, or too few blocks"
     )]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_are_shares_factors_or_vast() {
+        assert_eq!(effect(0.036), "3.6 %");
+        assert_eq!(effect(2.4), "a factor of 3.4");
+        assert_eq!(effect(1030.0), "not even a factor of 10");
+    }
 }

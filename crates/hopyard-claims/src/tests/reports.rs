@@ -130,6 +130,20 @@ fn a_page_has_a_row_for_each_claim() {
       asks for 0.95 to 1.05; outside at 1 of 2. Not tested: direct: no eBPF.
     - bridge is fast. X2 cannot be tested here: a kernel | of another time.
     ");
+    // Who reads that it is undecided sees what would have been decided.
+    let mut open = one_claim(RATIO);
+    open.claims[0].checks[0].at_least = Some(0.8);
+    let chosen_open = Chosen {
+        report: &open,
+        claim: &open.claims[0],
+        by_id: true,
+    };
+    let open = super::document(&[chosen_open], &evidence);
+    let text = render(&open, "markdown", Detail::Brief);
+    assert!(
+        text.contains("0.800 (0.798 to 0.802), 0.5 % off a bound would have shown"),
+        "{text}"
+    );
     let nothing = super::document(&chosen, &Evidence::default());
     assert!(render(&nothing, "markdown", Detail::Brief).contains("No plan was run."));
 }

@@ -1,6 +1,6 @@
 //! Each claim in one row: for a page that shows all of them.
 
-use super::{Page, figure, interval, of_run, sentence, tally};
+use super::{Page, effect, figure, interval, of_run, sentence, tally};
 use crate::document::{Block, Cell, Column, Row, Table};
 use crate::model::{CheckReport, ClaimReport, ClaimsReport, distinct};
 use crate::number::ABSENT;
@@ -105,8 +105,11 @@ fn of_check(check: &CheckReport) -> Option<String> {
     } else {
         format!(" ({})", point.at)
     };
+    let would_show = check.smallest_effect.map_or_else(String::new, |share| {
+        format!(", {} off a bound would have shown", effect(share))
+    });
     Some(format!(
-        "{}{at}: {} ({})",
+        "{}{at}: {} ({}){would_show}",
         check.what,
         figure(check, point.measured.value),
         interval(check, &point.measured)
