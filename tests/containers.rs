@@ -125,7 +125,7 @@ fn containers_are_compared_with_native_senders() {
     let run_of = |more: &[&str]| {
         let what = ["run", "--peer", "far", "--loads", "udp_flood", "--out"];
         let how = [
-            "--set", "flows=2", "--blocks", "1", "--window", "100ms", "--json",
+            "--set", "flows=2", "--blocks", "2", "--window", "100ms", "--json",
         ];
         let out = room.name("run");
         run(&[&what[..], &[&out], &how, more].concat())

@@ -17,6 +17,7 @@ mod af_xdp;
 mod apis;
 mod apply;
 mod attach;
+mod awake;
 mod axes;
 mod bisect;
 mod book;

@@ -22,7 +22,7 @@ use super::bench::{self, Benched, Done};
 use super::guest::{self, Beside, Guest};
 use super::{Demand, Evidence};
 use crate::bounded;
-use crate::model::Environment;
+use crate::model::{CpuAccounting, Environment};
 use crate::run::{self, Observer};
 use crate::signals;
 use crate::store;
@@ -50,6 +50,9 @@ pub struct Asked {
     /// No plan is measured longer than this.
     #[serde(default)]
     pub time_limit: Option<Duration>,
+    /// Are CPUs kept from halting while the plans are measured?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_awake: bool,
     /// Seed of every random order; another for each plan where none is named.
     #[serde(default)]
     pub seed: Option<u64>,
@@ -86,6 +89,7 @@ impl Asked {
             questions: false,
             quick,
             time_limit: None,
+            keep_awake: false,
             seed: None,
             in_guest: false,
             is_settled: false,
@@ -298,7 +302,11 @@ impl Place {
         // An older version did not say where it did these.
         self.asked.done.clear();
         self.asked.benched.clear();
-        self.asked.machine = Some(run::this_machine()?);
+        let mut machine = run::this_machine()?;
+        if self.asked.keep_awake {
+            machine.cpu_accounting = CpuAccounting::KeptAwake;
+        }
+        self.asked.machine = Some(machine);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, code};
 use crate::ipam::Ipam;
 use crate::names;
 use crate::outcome::{Addresses, previous};
-use crate::record::{Entry, Record};
+use crate::record::Record;
 use crate::switch;
 
 fn changed(why: impl Into<String>) -> Error {
@@ -28,13 +28,12 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     check_addresses(call, &inside, &addresses)?;
     check_port(call, &conf, &here, &addresses, mac.as_deref())?;
     if let Some(kind) = &mut conf.ipam {
-        // Whoever has reserved the addresses knows of them, whatever program and configuration are there by now.
-        let entry = Record::peek(&call.attachment()).filter(Entry::is_reserved_here);
-        match entry {
+        match Record::peek(&call.attachment()) {
             Some(entry) => {
+                // Whoever has reserved the addresses knows of them, whatever program and configuration are there by now.
                 let recorded = entry.conf_with_result_of(&call.conf);
                 let conf = recorded.map_or_else(|| call.text.clone(), |conf| conf.to_string());
-                kind.in_process = true;
+                kind.in_process |= entry.is_reserved_here();
                 let ipam = Ipam {
                     args: &entry.args,
                     conf: &conf,

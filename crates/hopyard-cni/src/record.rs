@@ -144,7 +144,7 @@ impl Record {
             match Self::try_create(of, entry)? {
                 Created::Done(record) => return Ok(Some(record)),
                 Created::IsThere => return Ok(None),
-                // A GC took the file, which had no lock yet, for one that was never finished.
+                // A GC, or the last DEL, took the file, which had no lock yet, for one that was never finished.
                 Created::Lost => {}
             }
         }
@@ -349,14 +349,16 @@ fn remove_all_abandoned(network: &Path) -> bool {
     let Ok(entries) = fs::read_dir(network) else {
         return false;
     };
+    let mut unfinished = Vec::new();
     for entry in entries {
         match entry {
             Ok(entry) if is_unfinished(&entry.file_name().to_string_lossy()) => {
-                remove_abandoned(&entry.path());
+                unfinished.push(entry.path());
             }
             _ => return false,
         }
     }
+    unfinished.iter().for_each(|file| remove_abandoned(file));
     true
 }
 

@@ -13,6 +13,8 @@ use super::axes::Cpus;
 pub enum CpuAccounting {
     /// The idle clock in ns (`/proc/timer_list`).
     IdleClock,
+    /// CPUs do not halt: the time for which a thread of the lowest class ran on each is idle (`--keep-awake`).
+    KeptAwake,
     /// The idle column of `/proc/stat` in 10 ms steps: windows of 10 s and more only.
     ProcStat,
 }

@@ -77,6 +77,9 @@ pub enum Policy {
     Other,
     /// It waits until who runs waits itself: `SCHED_BATCH`.
     Batch,
+    /// It gets 0.3 % of a CPU that others fill, and all of one that nobody else wants: `SCHED_IDLE`. Its CPU time counts as `nice` in
+    /// `/proc/stat`.
+    Idle,
     /// It goes before all of the above, and takes turns of fixed length with others of its kind: `SCHED_RR` at
     /// the lowest priority.
     RoundRobin,
@@ -91,10 +94,22 @@ pub fn schedule_current_thread(policy: Policy) -> Result<()> {
     let number = match policy {
         Policy::Other => libc::SCHED_OTHER,
         Policy::Batch => libc::SCHED_BATCH,
+        Policy::Idle => libc::SCHED_IDLE,
         Policy::RoundRobin => libc::SCHED_RR,
     };
     set_scheduler(number, i32::from(policy == Policy::RoundRobin))
+        .and_then(|()| match policy {
+            Policy::Idle => be_nice(),
+            _ => Ok(()),
+        })
         .map_err(|errno| Error::from_errno("set the scheduling policy of a thread", errno))
+}
+
+/// By as much as there is.
+fn be_nice() -> nix::Result<()> {
+    // SAFETY: takes integers; 0 is the calling thread.
+    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    Errno::result(done).map(drop)
 }
 
 /// While it lives, the calling thread runs before all that is not real-time, and before [`Policy::RoundRobin`] (`SCHED_FIFO`): for one that reads clocks

@@ -4,7 +4,7 @@ use super::document::Block;
 use super::group;
 use super::number::{chosen, chosen_percent};
 use super::quantity;
-use crate::model::{RunReport, SettingsReport, SwitchedBetween, TraceSummary, TurnsReport};
+use crate::model::{CpuAccounting, RunReport, SettingsReport, SwitchedBetween, TraceSummary, TurnsReport};
 use crate::plain;
 use crate::units::{counted, float};
 
@@ -171,6 +171,9 @@ fn machine(report: &RunReport) -> Vec<String> {
     );
     if env.is_emulated() {
         facts.push("emulated: shape only".to_owned());
+    }
+    if env.cpu_accounting == CpuAccounting::KeptAwake {
+        facts.push("CPUs kept awake".to_owned());
     }
     facts.push(plain::line(&report.run.started));
     facts

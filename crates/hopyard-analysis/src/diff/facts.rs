@@ -110,6 +110,7 @@ fn unequal(a: &[Fact], b: &[Fact]) -> Vec<Difference> {
 fn machine(env: &Environment) -> Vec<Fact> {
     let accounting = match env.cpu_accounting {
         CpuAccounting::IdleClock => "idle clock",
+        CpuAccounting::KeptAwake => "CPUs kept awake",
         CpuAccounting::ProcStat => "/proc/stat",
     };
     let absent = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());

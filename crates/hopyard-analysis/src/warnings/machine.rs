@@ -47,10 +47,14 @@ pub(super) fn foreign_forks(samples: &[&Sample]) -> Option<String> {
 
 pub(super) fn steal(summary: &RunSummary) -> Option<String> {
     let share = summary.elsewhere?.steal_ratio;
+    let way_out = match summary.environment.cpu_accounting {
+        CpuAccounting::IdleClock => " --keep-awake avoids what it takes as CPUs wake.",
+        CpuAccounting::KeptAwake | CpuAccounting::ProcStat => "",
+    };
     (share > STEAL).then(|| {
         format!(
             "The hypervisor took {} of the machine's time away: expect wide intervals, and no CPU figures of the \
-             samples in which it took much.",
+             samples in which it took much.{way_out}",
             percent(share)
         )
     })

@@ -1,6 +1,7 @@
 //! CPU use of a window by idle subtraction.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hopyard_model::units::{float, ns};
@@ -8,6 +9,7 @@ use hopyard_model::{BusyCpus, CpuAccounting, CpuUse, TickSplit};
 use hopyard_net::{Cgroup, clock, cpu};
 
 use super::Error;
+use super::awake::Awake;
 use super::idle::{self, IdleClock};
 use super::processes::{Clocks, PossiblyForeign};
 use super::stat::{self, Stat};
@@ -27,6 +29,8 @@ pub struct CpuMeter {
     cpus: Vec<usize>,
     accounting: CpuAccounting,
     reader: Reader,
+    /// Keeps the CPUs awake for as long as this meter, or a copy of it, is there.
+    awake: Option<Arc<Awake>>,
 }
 
 /// Whose CPU time is that of the process that reads?
@@ -46,6 +50,8 @@ pub struct CpuReading {
     stat: Stat,
     foreign: Taken<Clocks>,
     controller_ns: u64,
+    /// CPU time of the threads that keep CPUs awake.
+    kept_ns: u64,
     workers: Taken<Option<Duration>>,
 }
 
@@ -103,7 +109,30 @@ impl CpuMeter {
             cpus,
             accounting,
             reader,
+            awake: None,
         })
+    }
+
+    /// Keeps the CPUs from halting for as long as this meter is there, and reads what they do then.
+    ///
+    /// # Errors
+    /// There are no idle clocks here, or a thread cannot be started.
+    pub fn keep_awake(&mut self) -> Result<(), Error> {
+        if self.accounting == CpuAccounting::ProcStat {
+            return Err(Error::NotAwake(
+                "/proc/timer_list cannot be read, or some of them are out of reach (cpuset): run as root",
+            ));
+        }
+        self.awake = Some(Awake::shared(&self.cpus)?);
+        self.accounting = CpuAccounting::KeptAwake;
+        Ok(())
+    }
+
+    /// The threads that keep CPUs awake, by their ids.
+    #[must_use]
+    pub fn keepers(&self) -> Vec<i32> {
+        let awake = self.awake.as_ref();
+        awake.map_or_else(Vec::new, |awake| awake.threads().collect())
     }
 
     /// The clock it reads.
@@ -192,6 +221,7 @@ impl CpuMeter {
             stat,
             foreign,
             controller_ns,
+            kept_ns: self.kept_ns(),
             workers,
         })
     }
@@ -210,13 +240,17 @@ impl CpuMeter {
             stat,
             foreign,
             controller_ns,
+            kept_ns: self.kept_ns(),
             workers,
         })
     }
 
     fn clocks(&self) -> Result<(Vec<IdleClock>, Stat, u64), Error> {
         let idle = match self.accounting {
-            CpuAccounting::IdleClock => idle::read_all(&self.cpus)?,
+            CpuAccounting::IdleClock | CpuAccounting::KeptAwake => {
+                let free_ns = |cpu| self.awake.as_ref().map_or(0, |awake| awake.free_ns(cpu));
+                idle::read_all(&self.cpus, free_ns)?
+            }
             CpuAccounting::ProcStat => Vec::new(),
         };
         let at_ns = clock::monotonic_ns();
@@ -227,10 +261,20 @@ impl CpuMeter {
             idle
         };
         let controller_ns = match self.reader {
-            Reader::Controller => own_cpu_ns()?,
+            Reader::Controller => {
+                // They run on while this reads.
+                let before_ns = self.kept_ns();
+                let own_ns = own_cpu_ns()?;
+                own_ns.saturating_sub(u64::midpoint(before_ns, self.kept_ns()))
+            }
             Reader::Load => 0,
         };
         Ok((idle, stat, controller_ns))
+    }
+
+    /// CPU time of the threads that keep CPUs awake.
+    fn kept_ns(&self) -> u64 {
+        self.awake.as_ref().map_or(0, |awake| awake.cpu_ns())
     }
 
     /// CPU time of the load's own processes. A cgroup that has gone (its last process died) has no usage: absent, not 0.
@@ -291,7 +335,7 @@ impl CpuReading {
     /// together only.
     #[must_use]
     pub fn busy(&self, start: &Self, cpus: &[usize]) -> Option<BusyCpus> {
-        if cpus.is_empty() || self.accounting != CpuAccounting::IdleClock {
+        if cpus.is_empty() || self.accounting == CpuAccounting::ProcStat {
             return None;
         }
         let (mut idle_ns, mut elapsed_ns) = (0, 0);
@@ -333,6 +377,7 @@ impl CpuReading {
                 .over_window(&start.workers, used_ns, elapsed_ns)
         });
         let foreign_ns = float(self.foreign.what.since(&start.foreign.what));
+        let kept_ns = float(self.kept_ns.saturating_sub(start.kept_ns));
         CpuUse {
             elapsed_ns,
             cpus,
@@ -351,7 +396,7 @@ impl CpuReading {
                 1.0
             },
             split: TickSplit {
-                user_ns: stat::ns(ticks.user + ticks.nice),
+                user_ns: (stat::ns(ticks.user + ticks.nice) - kept_ns).max(0.0),
                 system_ns: stat::ns(ticks.system),
                 irq_ns: stat::ns(ticks.irq),
                 softirq_ns: stat::ns(ticks.softirq),

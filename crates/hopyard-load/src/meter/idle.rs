@@ -39,18 +39,21 @@ fn can_visit(cpus: &[usize]) -> Result<bool, Error> {
     Ok(can)
 }
 
-/// Reads every CPU's idle clock.
+/// Reads every CPU's idle clock. `free_ns` tells for how long a CPU had nothing to do without halting.
 ///
 /// # Errors
 /// The file cannot be read or understood.
-pub(super) fn read_all(cpus: &[usize]) -> Result<Vec<IdleClock>, Error> {
+pub(super) fn read_all(
+    cpus: &[usize],
+    free_ns: impl Fn(usize) -> u64,
+) -> Result<Vec<IdleClock>, Error> {
     let mine = cpu::current_affinity()?;
     let mut visits = Vec::with_capacity(cpus.len());
     // The first CPU comes last, so the file is read there: a load that fills one CPU has the last one (placement `same`).
     for &cpu in cpus.iter().rev() {
         // A CPU that went offline since is left out by the caller: its clock stands still.
         if cpu::pin_current_thread(&[cpu]).is_ok() {
-            visits.push((cpu, clock::monotonic_ns()));
+            visits.push((cpu, clock::monotonic_ns(), free_ns(cpu)));
         }
     }
     let text = read(FILE);
@@ -58,7 +61,7 @@ pub(super) fn read_all(cpus: &[usize]) -> Result<Vec<IdleClock>, Error> {
     let idle = parse(&text?)?;
     visits
         .into_iter()
-        .map(|(cpu, at_ns)| {
+        .map(|(cpu, at_ns, free_ns)| {
             let idle_ns = idle
                 .iter()
                 .find(|(n, _)| *n == cpu)
@@ -70,7 +73,7 @@ pub(super) fn read_all(cpus: &[usize]) -> Result<Vec<IdleClock>, Error> {
             Ok(IdleClock {
                 cpu,
                 at_ns,
-                idle_ns,
+                idle_ns: idle_ns + free_ns,
             })
         })
         .collect()

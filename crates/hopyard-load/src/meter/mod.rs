@@ -2,6 +2,7 @@
 //!
 //! [`CpuMeter`] reads CPU use by idle subtraction (docs/method.md, "CPU cost").
 
+mod awake;
 mod cpu;
 mod idle;
 mod machine;
@@ -29,6 +30,12 @@ pub enum Error {
         /// What the file lacks, or what is not understood.
         what: String,
     },
+    /// A thread that keeps a CPU awake cannot be started.
+    #[error("cannot start a thread that keeps a CPU awake: {0}")]
+    Awake(#[source] std::io::Error),
+    /// CPUs cannot be kept awake here, and why.
+    #[error("cannot keep CPUs awake: {0}; or leave --keep-awake out")]
+    NotAwake(&'static str),
     /// A kernel interface beside /proc cannot be read.
     #[error(transparent)]
     Net(#[from] hopyard_net::Error),

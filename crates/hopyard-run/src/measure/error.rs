@@ -23,6 +23,9 @@ pub enum Error {
     /// A worker failed, died or does not answer.
     #[error(transparent)]
     Worker(#[from] remote::Error),
+    /// CPUs cannot be kept awake here.
+    #[error(transparent)]
+    Awake(meter::Error),
     /// CPU time or counters cannot be read.
     #[error(transparent)]
     Meter(#[from] meter::Error),
@@ -136,6 +139,7 @@ impl Error {
             | Self::Profile(_)
             | Self::ProfileElsewhere
             | Self::Setting(_)
+            | Self::Awake(_)
             | Self::Blocked { .. } => true,
             // Missing privilege or a kernel feature is not a malfunction.
             Self::Net(net) => {

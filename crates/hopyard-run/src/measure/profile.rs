@@ -75,6 +75,7 @@ impl Sampler {
         let mut roots: Vec<_> = clients.map(|pid| (pid, "client")).collect();
         roots.extend(ends.server.pids().map(|pid| (pid, "server")));
         roots.extend(lab.daemons().into_iter().map(|pid| (pid, "switch")));
-        Ok(fold(&taken, span, &roots, &Symbols::read()?))
+        let keepers = self.meter.keepers();
+        Ok(fold(&taken, span, (&roots, &keepers), &Symbols::read()?))
     }
 }

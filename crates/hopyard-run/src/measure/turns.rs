@@ -137,7 +137,7 @@ impl Sampler {
     /// Whether this machine's clocks can measure the CPU time of a turn.
     #[must_use]
     pub(crate) fn has_turns(&self) -> bool {
-        self.meter.accounting() == CpuAccounting::IdleClock
+        self.meter.accounting() != CpuAccounting::ProcStat
     }
 
     /// What a generation of cells costs beyond its rounds, in rounds, if its labs exist.

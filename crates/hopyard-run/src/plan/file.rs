@@ -165,6 +165,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
             .transpose()?,
         turns: raw.turns.unwrap_or(true),
         where_installed: raw.where_installed,
+        keep_awake: false,
         decide: None,
         blocks: source.read("blocks", &raw.blocks, str::parse)?,
         half_width: source.read("half_width", &raw.half_width, units::parse_half_width)?,

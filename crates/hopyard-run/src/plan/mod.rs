@@ -88,6 +88,9 @@ pub struct Plan {
     /// the command line.
     #[serde(default)]
     pub where_installed: bool,
+    /// Whether CPUs are kept from halting while it is measured.
+    #[serde(default)]
+    pub keep_awake: bool,
 }
 
 impl Plan {
@@ -319,16 +322,33 @@ mod tests {
         for load in [TcpStream, TcpMaerts, TcpRr, UdpStream, UdpRr] {
             assert!(loads.contains(&&load), "{load}");
         }
+        for part in &plan.parts {
+            let is_maerts = part.loads == [TcpMaerts];
+            let size = if is_maerts { "87380" } else { "1400" };
+            assert_eq!(of_axis(part, "message_size"), [size]);
+            let both = "offload@veth-route:a/eth0=off+offload@veth-route:hub/veth-a=off";
+            assert_eq!(of_axis(part, "device_offload"), [both]);
+            assert_eq!(of_axis(part, "wire_pause"), ["2ms"]);
+        }
+        let causes = find("netns-macvlan-2007-causes").unwrap();
+        let part = &causes.parts[0];
+        assert_eq!(of_axis(part, "wire_pause"), ["2ms"]);
+        for end in ["bridge-nf:a/eth0=off", "bridge-nf:hub/veth-a=off"] {
+            assert!(of_axis(part, "device_offload")[0].contains(end), "{part:?}");
+        }
         let plan = find("netback-direct-2006").unwrap();
         assert_eq!((plan.blocks.min, plan.confidence), (8, 0.99));
-        let of_axis = |name: &str| {
-            let values = |part: &Part| part.set.iter().find(|(axis, _)| axis == name).cloned();
-            plan.parts.iter().map(values).collect::<Option<Vec<_>>>()
-        };
-        for (_, values) in of_axis("pace").unwrap() {
-            assert_eq!(values, ["940mbit"]);
-        }
-        assert_eq!(of_axis("flows"), None, "one connection");
+        let part = &plan.parts[0];
+        assert_eq!(of_axis(part, "pace"), ["940mbit"]);
+        assert_eq!(of_axis(part, "flows"), [""; 0], "one connection");
+        let plan = find("namespace-switching-2014").unwrap();
+        assert_eq!(of_axis(&plan.parts[0], "placement"), ["free"]);
+        assert_eq!(of_axis(&plan.parts[0], "message_size"), ["131072"]);
+    }
+
+    fn of_axis<'a>(part: &'a Part, name: &str) -> &'a [String] {
+        let values = part.set.iter().find(|(axis, _)| axis == name);
+        values.map_or(&[], |(_, values)| values)
     }
 
     #[test]

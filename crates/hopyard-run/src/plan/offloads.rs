@@ -46,6 +46,7 @@ pub fn offloads(path: &str, peer: Peer, loads: &[LoadKind], survey: &OffloadSurv
         endpoints: None,
         fail_on: None,
         where_installed: false,
+        keep_awake: false,
     }
 }
 

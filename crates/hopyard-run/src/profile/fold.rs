@@ -13,6 +13,8 @@ pub const USER: &str = "[user]";
 /// Functions of the kernel's idle loop (kernel/sched/idle.c), which are in every chain of an idle CPU, also in those of an interrupt
 /// that it serves.
 const IDLE_LOOP: &[&str] = &["do_idle", "cpu_startup_entry"];
+/// Frame of a thread that keeps a CPU awake, which is idleness.
+const KEEPS_AWAKE: &str = "[keeps awake]";
 /// Frame of an address without a name.
 pub const UNKNOWN: &str = "[unknown]";
 
@@ -30,13 +32,20 @@ pub struct Span {
     pub cpus: u32,
 }
 
-/// Combines samples. Reads /proc for their processes, so call it while those run.
+/// Combines samples. Reads /proc for their processes, so call it while those run. `keepers` are the threads that keep CPUs awake.
 ///
 /// The caller fills in block, attempt and cell.
 #[must_use]
-pub fn fold(taken: &Taken, span: Span, roots: Roots<'_>, symbols: &Symbols) -> ProfileWindow {
+pub fn fold(
+    taken: &Taken,
+    span: Span,
+    (roots, keepers): (Roots<'_>, &[i32]),
+    symbols: &Symbols,
+) -> ProfileWindow {
     let names = |address| symbols.name(address);
-    fold_with(taken, span, &names, &mut Owners::new(roots, whose))
+    let mut owners = Owners::new(roots, whose);
+    owners.keepers = keepers;
+    fold_with(taken, span, &names, &mut owners)
 }
 
 fn fold_with(
@@ -55,6 +64,8 @@ fn fold_with(
         let root = match sample.pid {
             // A process of another PID namespace has this number too.
             0 => idle_loop.is_in(sample).then_some(IDLE),
+            // What interrupts one of these would interrupt an idle CPU.
+            _ if owners.keepers.contains(&sample.tid) => Some(IDLE),
             pid => owners.root(pid),
         };
         let Some(root) = root else {
@@ -63,7 +74,8 @@ fn fold_with(
         };
         let mut stack = vec![frames.place(root)];
         if sample.user {
-            stack.push(frames.place(USER));
+            let is_load = root != IDLE;
+            stack.push(frames.place(if is_load { USER } else { KEEPS_AWAKE }));
         }
         let outermost_first = sample.chain.iter().rev();
         stack.extend(outermost_first.map(|address| frames.place_of(*address, names)));
@@ -149,6 +161,8 @@ impl Frames {
 struct Owners<'a> {
     known: HashMap<i32, Option<String>>,
     whose: Box<dyn Fn(i32) -> Whose + 'a>,
+    /// Threads that keep CPUs awake.
+    keepers: &'a [i32],
 }
 
 impl<'a> Owners<'a> {
@@ -163,6 +177,7 @@ impl<'a> Owners<'a> {
         Self {
             known,
             whose: Box::new(whose),
+            keepers: &[],
         }
     }
 
@@ -185,6 +200,7 @@ mod tests {
     fn sample(pid: i32, at_ns: u64, chain: &[u64]) -> RawSample {
         RawSample {
             pid,
+            tid: pid,
             at_ns,
             user: chain.is_empty(),
             chain: chain.to_vec(),
@@ -212,6 +228,7 @@ mod tests {
         };
         let taken = Taken { samples, lost: 3 };
         let mut owners = Owners::new(&[(10, "client"), (11, "server")], whose);
+        owners.keepers = &[30];
         fold_with(&taken, span, &names, &mut owners)
     }
 
@@ -263,6 +280,21 @@ mod tests {
         let interrupted = "idle;do_idle.constprop.0;default_idle;handle_softirqs;udp_sendmsg";
         assert_eq!(stacks, [(idle.to_owned(), 1), (interrupted.to_owned(), 1)]);
         assert_eq!(window.elsewhere, 3);
+    }
+
+    /// Who keeps a CPU awake does nothing; what interrupts it is at work, as on a CPU that halts.
+    #[test]
+    fn a_cpu_that_is_kept_awake_is_idle() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let keeper = |chain: &[u64]| RawSample {
+            tid: 30,
+            ..sample(own, 150, chain)
+        };
+        let window = folded(vec![keeper(&[]), keeper(&[1, 6]), sample(own, 150, &[])]);
+        let mut stacks: Vec<_> = window.stacks().map(|(frames, _)| frames.join(";")).collect();
+        stacks.sort();
+        assert_eq!(stacks, ["idle;[keeps awake]", "idle;handle_softirqs;udp_sendmsg"]);
+        assert_eq!(window.elsewhere, 1);
     }
 
     #[test]

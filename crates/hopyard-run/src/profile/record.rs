@@ -15,6 +15,8 @@ const CONTEXT: u64 = (-4095_i64).cast_unsigned();
 pub struct RawSample {
     /// Process; 0 is the idle task of a CPU, or one that this PID namespace does not see.
     pub pid: i32,
+    /// Its thread.
+    pub tid: i32,
     /// `CLOCK_MONOTONIC`, ns.
     pub at_ns: u64,
     /// Whether it was in user space. Then there is no chain.
@@ -28,11 +30,13 @@ pub(super) fn sample(misc: u16, bytes: &[u8]) -> Option<RawSample> {
     let mut words = words(bytes);
     let ids = words.next()?.to_ne_bytes();
     let pid = i32::from_ne_bytes(ids[..4].try_into().ok()?);
+    let tid = i32::from_ne_bytes(ids[4..].try_into().ok()?);
     let at_ns = words.next()?;
     let entries = usize::try_from(words.next()?).ok()?;
     let chain: Vec<u64> = words.take(entries).collect();
     (chain.len() == entries).then(|| RawSample {
         pid,
+        tid,
         at_ns,
         user: misc & MODE == USER,
         chain: chain.into_iter().filter(|word| *word < CONTEXT).collect(),
@@ -71,6 +75,7 @@ mod tests {
         let record = bytes(&[ids(), 99, 3, kernel_marker, 0xffff_ffff_8100_0000, 0x10]);
         let expected = RawSample {
             pid: 7,
+            tid: 8,
             at_ns: 99,
             user: false,
             chain: vec![0xffff_ffff_8100_0000, 0x10],

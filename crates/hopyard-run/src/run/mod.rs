@@ -133,6 +133,9 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     let mut sampler = Sampler::new(plan.window, plan.warm_up)?;
     sampler.profile_window = plan.profile_window;
     sampler.endpoints.clone_from(&plan.endpoints);
+    if plan.keep_awake {
+        sampler.meter.keep_awake().map_err(measure::Error::Awake)?;
+    }
     let tried = try_labs(&sampler, &cells)?;
     let ceilings = ceilings(&sampler, &cells)?;
     let traces =

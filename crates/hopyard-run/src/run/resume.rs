@@ -10,7 +10,7 @@ use super::{Error, Prepared, TrialKey, try_labs};
 use crate::lab::Endpoints;
 use crate::measure::{self, Sampler};
 use crate::meter;
-use crate::model::{Cell, EndpointsAsked, Environment, ProfileWindow, Sample, Settings};
+use crate::model::{Cell, CpuAccounting, EndpointsAsked, Environment, ProfileWindow, Sample, Settings};
 use crate::settings::Host;
 use crate::store::{self, End, Header, Writer};
 use crate::units::ns;
@@ -61,6 +61,9 @@ pub fn resume(
     let mut sampler = Sampler::new(span(header.window_ns), span(header.warm_up_ns))?;
     sampler.profile_window = header.profile_window_ns.map(span);
     sampler.endpoints = endpoints.cloned();
+    if header.environment.cpu_accounting == CpuAccounting::KeptAwake {
+        sampler.meter.keep_awake().map_err(measure::Error::Awake)?;
+    }
     let here = meter::environment::capture(&sampler.meter);
     same_machine(&header.environment, &here).map_err(&refused)?;
     same_state(&header, &here).map_err(&refused)?;
@@ -88,7 +91,12 @@ pub fn resume(
 /// # Errors
 /// It is not.
 pub fn check_machine(directory: &Path, then: &Environment) -> Result<(), Error> {
-    same_machine(then, &this_machine()?).map_err(refused(directory))
+    let mut now = this_machine()?;
+    // It is kept awake again before anything is measured.
+    if then.cpu_accounting == CpuAccounting::KeptAwake {
+        now.cpu_accounting = then.cpu_accounting;
+    }
+    same_machine(then, &now).map_err(refused(directory))
 }
 
 /// This machine and its kernel.

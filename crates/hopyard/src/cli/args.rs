@@ -106,6 +106,10 @@ pub(super) struct RunArgs {
     /// Stop measuring after this time
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     pub(super) time_limit: Option<Duration>,
+    /// Keep CPUs from halting while measuring: on virtual machines this avoids the steal of wake-ups. Figures are those of a machine whose
+    /// CPUs do not sleep
+    #[arg(long, conflicts_with_all = ["uplink", "client", "server"])]
+    pub(super) keep_awake: bool,
     /// What the recommended path must offer: filter, vlan, host-access, unprivileged, learning; kept with the run
     #[arg(long, value_delimiter = ',', value_name = "NEED,…")]
     pub(super) need: Vec<Need>,
@@ -115,7 +119,7 @@ pub(super) struct RunArgs {
     /// Continue a run that was interrupted, killed or out of time
     #[arg(long, value_name = "RUN", conflicts_with_all = [
         "plan", "paths", "where_installed", "peer", "loads", "set", "search", "ruleset", "window", "warm_up", "turns", "blocks", "half_width",
-        "decide", "confidence", "base", "seed", "out", "profile", "quick", "kernel",
+        "decide", "confidence", "base", "seed", "out", "profile", "quick", "kernel", "keep_awake",
     ])]
     pub(super) resume: Option<PathBuf>,
     /// Seed of every random order (default: random, and recorded)

@@ -216,6 +216,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     // A path named on the command line must exist.
     plan.where_installed &= args.paths.is_none();
     plan.where_installed |= args.where_installed;
+    plan.keep_awake = args.keep_awake;
     for part in &mut plan.parts {
         if let Some(names) = &args.paths {
             part.paths = Paths::from_names(names);

@@ -17,6 +17,7 @@ fn reading(accounting: CpuAccounting, clocks: &[(usize, u64, u64)]) -> CpuReadin
         stat: Stat::default(),
         foreign: Taken::default(),
         controller_ns: 0,
+        kept_ns: 0,
         workers: Taken::default(),
     }
 }

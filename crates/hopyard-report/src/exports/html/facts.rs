@@ -35,6 +35,7 @@ fn facts(env: &Environment) -> Vec<(&'static str, String)> {
     let gib = env.memory_bytes >> 20;
     let accounting = match env.cpu_accounting {
         CpuAccounting::IdleClock => "idle clock in ns",
+        CpuAccounting::KeptAwake => "threads that kept the CPUs awake, in ns",
         CpuAccounting::ProcStat => "idle column of /proc/stat, steps of 10 ms",
     };
     let pairs = |map: &BTreeMap<String, String>| {

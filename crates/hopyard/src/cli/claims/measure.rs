@@ -128,7 +128,7 @@ fn measure_further(
         let of = |claim: &str| spent.get(claim).copied().unwrap_or_default();
         let next =
             claims::further(&open, &evidence, left, &of).map_err(|e| Failure::internal(&e))?;
-        let Some(next) = next else {
+        let Some(mut next) = next else {
             place.asked.is_settled = true;
             place.keep()?;
             return Ok(true);
@@ -140,6 +140,7 @@ fn measure_further(
             next.demand.plan.parts.len(),
             show_duration(Duration::from_secs(next.takes.as_secs()))
         ));
+        next.demand.plan.keep_awake = place.asked.keep_awake;
         // Each has random orders of its own.
         let seed = seed(args, place).wrapping_add(had.len() as u64 + 1);
         let directory = place.of_further(had.len(), &next.claim);

@@ -72,6 +72,10 @@ pub(super) struct ClaimsArgs {
     /// Seed of every random order (default: random, and recorded)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Keep CPUs from halting while plans are measured: on virtual machines this avoids the steal of wake-ups. Figures are those of a machine
+    /// whose CPUs do not sleep
+    #[arg(long, conflicts_with_all = ["from", "resume", "beside"])]
+    keep_awake: bool,
     /// Directory for the runs (default: hopyard-runs/TIME-claims)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -268,6 +272,7 @@ fn check(args: &ClaimsArgs) -> Done {
             let mut asked = Asked::new(&args.names, args.quick);
             asked.questions = args.questions;
             asked.time_limit = args.time_limit;
+            asked.keep_awake = args.keep_awake;
             asked.seed = args.seed;
             asked.in_guest = host.is_some();
             (Place::create(&directory, asked)?, chosen, kernel)
@@ -278,6 +283,7 @@ fn check(args: &ClaimsArgs) -> Done {
     let limit = args.time_limit.or(place.asked.time_limit);
     for plan in &mut demand.plans {
         plan.plan.time_limit = limit.or(plan.plan.time_limit);
+        plan.plan.keep_awake = place.asked.keep_awake;
         if host.is_none() && measure::goes_on(args, &place) {
             plan.plan.blocks.max = plan.plan.blocks.min;
         }
