@@ -14,7 +14,7 @@ pub const USER: &str = "[user]";
 /// that it serves.
 const IDLE_LOOP: &[&str] = &["do_idle", "cpu_startup_entry"];
 /// Frame of a thread that keeps a CPU awake, which is idleness.
-const KEEPS_AWAKE: &str = "[keeps awake]";
+const KEEPS_AWAKE: &str = "[awake]";
 /// Frame of an address without a name.
 pub const UNKNOWN: &str = "[unknown]";
 
@@ -293,7 +293,7 @@ mod tests {
         let window = folded(vec![keeper(&[]), keeper(&[1, 6]), sample(own, 150, &[])]);
         let mut stacks: Vec<_> = window.stacks().map(|(frames, _)| frames.join(";")).collect();
         stacks.sort();
-        assert_eq!(stacks, ["idle;[keeps awake]", "idle;handle_softirqs;udp_sendmsg"]);
+        assert_eq!(stacks, ["idle;[awake]", "idle;handle_softirqs;udp_sendmsg"]);
         assert_eq!(window.elsewhere, 1);
     }
 
