@@ -11,14 +11,15 @@ def net_cpu(m, tolerance):
     if cpu.get("is_partial"):  # the load also ran where nobody could read it
         return None
     without_others = cpu["busy_ns"] - cpu["foreign_ns"] - cpu["controller_ns"]
-    apart = cpu.get("steal_is_apart", False)  # no time is both idle and stolen
-    least = without_others - (not apart and cpu.get("baseline_most_ns") or cpu["baseline_ns"])
-    left = without_others + (0.0 if apart else cpu["steal_ns"])
+    if cpu.get("busy_is_exact"):  # no time is both idle and stolen
+        exact = without_others - cpu["baseline_ns"]
+        return exact if exact > 0 else None
+    least = without_others - (cpu.get("baseline_most_ns") or cpu["baseline_ns"])
+    left = without_others + cpu["steal_ns"]
     most = left - cpu["baseline_ns"]
     own = cpu.get("workers_ns") or 0.0
     figure = max((least + most) / 2, min(own, left))
-    possible = own <= max(left, without_others + cpu["steal_ns"]) * (1 + tolerance)
-    known = possible and figure > 0 and most - least <= tolerance * figure
+    known = own <= left * (1 + tolerance) and figure > 0 and most - least <= tolerance * figure
     return figure if known else None
 
 

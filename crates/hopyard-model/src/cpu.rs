@@ -17,9 +17,9 @@ pub struct CpuUse {
     pub busy_ns: f64,
     /// Taken by the hypervisor from CPUs, busy or idle.
     pub steal_ns: f64,
-    /// Whether no time is both idle and stolen, as of CPUs that do not halt. Then `busy_ns` is exact.
+    /// Whether no time is both idle and stolen, as of CPUs that do not halt: `busy_ns` is no bound then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub steal_is_apart: bool,
+    pub busy_is_exact: bool,
     /// CPU time of the processes of the load and of a switch that is a program (scheduler time of their cgroup).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers_ns: Option<f64>,
@@ -77,7 +77,7 @@ impl CpuUse {
     #[must_use]
     pub fn net(&self) -> CpuBounds {
         let left = self.busy_ns - self.foreign_ns - self.controller_ns;
-        if self.steal_is_apart {
+        if self.busy_is_exact {
             let exact = left - self.baseline_ns;
             return CpuBounds {
                 least_ns: exact,
@@ -100,16 +100,19 @@ impl CpuUse {
         }
         let CpuTolerance(tolerance) = tolerance;
         let bounds = self.net();
+        if self.busy_is_exact {
+            // The scheduler's clocks are not: where one CPU wakes another, they give the time until that one notices to who is woken.
+            return (bounds.least_ns > 0.0).then_some(bounds.least_ns);
+        }
         // The baseline was read in another window; in this one the idle machine may have used less beside the workers.
         let without_baseline = bounds.most_ns + self.baseline_ns;
         let own = self.workers_ns.unwrap_or(0.0);
-        // Their clocks may count stolen time as used (without PARAVIRT_TIME_ACCOUNTING).
-        let most = without_baseline.max(self.busy_ns + self.steal_ns - self.foreign_ns - self.controller_ns);
-        if own > most * (1.0 + tolerance) {
+        if own > without_baseline * (1.0 + tolerance) {
             return None;
         }
         let figure = bounds.middle_ns().max(own.min(without_baseline));
-        // So the workers' use raises the figure, but does not narrow the bounds.
+        // The scheduler's clocks may count stolen time as used (without PARAVIRT_TIME_ACCOUNTING). So the workers' use
+        // raises the figure, but does not narrow the bounds.
         let is_close = bounds.most_ns - bounds.least_ns <= tolerance * figure;
         (figure > 0.0 && is_close).then_some(figure)
     }
@@ -125,7 +128,7 @@ impl CpuUse {
             cpus: self.cpus.min(other.cpus),
             busy_ns: self.busy_ns + other.busy_ns,
             steal_ns: self.steal_ns + other.steal_ns,
-            steal_is_apart: self.steal_is_apart && other.steal_is_apart,
+            busy_is_exact: self.busy_is_exact && other.busy_is_exact,
             workers_ns: self
                 .workers_ns
                 .zip(other.workers_ns)
@@ -165,7 +168,7 @@ impl CpuUse {
             cpus: self.cpus + other.cpus,
             busy_ns: sum(|cpu| cpu.busy_ns),
             steal_ns: sum(|cpu| cpu.steal_ns),
-            steal_is_apart: self.steal_is_apart && other.steal_is_apart,
+            busy_is_exact: self.busy_is_exact && other.busy_is_exact,
             workers_ns: self
                 .workers_ns
                 .zip(other.workers_ns)
@@ -291,17 +294,17 @@ mod tests {
         assert_eq!(within(stolen, 0.02), None);
         assert_eq!(within(stolen, 0.04), Some(295.0));
         let apart = CpuUse {
-            steal_is_apart: true,
+            busy_is_exact: true,
             baseline_ns: 1e7,
             baseline_most_ns: Some(2e7),
             ..stolen
         };
         assert_eq!(within(apart, 0.0), Some(280.0));
-        let counts_stolen = CpuUse {
+        let counted_early = CpuUse {
             workers_ns: Some(2.99e8),
             ..apart
         };
-        assert_eq!(within(counts_stolen, 0.0), Some(290.0));
+        assert_eq!(within(counted_early, 0.0), Some(280.0));
         // Uncertainty of the baseline is uncertainty of the load.
         let baseline = CpuUse {
             baseline_ns: 1e7,

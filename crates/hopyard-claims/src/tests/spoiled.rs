@@ -123,7 +123,7 @@ fn vary(m: &mut Measurement, rng: &mut ChaCha8Rng) {
     if chance(rng, 0.2) {
         m.cpu.baseline_most_ns = Some(m.cpu.baseline_ns + 0.002 * net.abs());
     }
-    m.cpu.steal_is_apart = chance(rng, 0.3);
+    m.cpu.busy_is_exact = chance(rng, 0.3);
     if chance(rng, 0.2) {
         m.cpu.workers_ns = Some(net * nearly(rng, 0.005));
     }

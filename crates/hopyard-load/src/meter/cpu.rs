@@ -383,7 +383,7 @@ impl CpuReading {
             cpus,
             busy_ns: busy_ns - steal_ns,
             steal_ns,
-            steal_is_apart: self.accounting == CpuAccounting::KeptAwake,
+            busy_is_exact: self.accounting == CpuAccounting::KeptAwake,
             workers_ns,
             foreign_ns: self
                 .foreign
