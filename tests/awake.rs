@@ -1,4 +1,5 @@
-//! `--keep-awake`: CPUs do not halt, what is idle is still told from what is busy, and nothing stays behind.
+//! `--keep-awake`: CPUs do not halt, what is idle is still told from what is busy, and nothing stays behind. By themselves, since figures
+//! of tests beside them would change.
 
 use std::fs;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::cli::{Running, Said, hopyard, run};
 use crate::support::plan::Room;
-use crate::support::{alone, beside, mostly, tell, until};
+use crate::support::{alone, mostly, tell, until};
 
 /// The CPU time of the threads that keep CPUs awake is nobody's: what this process works is known, and the rest of the machine is idle.
 #[test]
@@ -67,7 +68,7 @@ fn threads(pid: u32) -> Vec<String> {
 
 #[test]
 fn a_run_keeps_cpus_awake_and_says_so() {
-    let _beside = beside();
+    let _alone = alone();
     let room = Room::new();
     let running = measured(&room, &["--blocks", "2", "--quick", "--json"]);
     let pid = running.pid();
@@ -85,7 +86,7 @@ fn a_run_keeps_cpus_awake_and_says_so() {
 /// Figures of CPUs that halt do not come into a run of CPUs that do not.
 #[test]
 fn a_run_that_goes_on_keeps_them_awake_again() {
-    let _beside = beside();
+    let _alone = alone();
     let room = Room::new();
     let running = measured(&room, &["--blocks", "200"]);
     let first = || fs::read_to_string(room.at("run/samples.jsonl")).is_ok_and(|text| text.lines().count() > 2);
