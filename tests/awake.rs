@@ -27,10 +27,7 @@ fn who_keeps_a_cpu_awake_is_not_busy() {
             std::hint::spin_loop();
         }
         std::thread::sleep(Duration::from_millis(200));
-        let used = meter
-            .close(OwnProcesses::default())
-            .unwrap()
-            .since(&opened);
+        let used = meter.close(OwnProcesses::default()).unwrap().since(&opened);
         let work = WORK_NS as f64;
         let machine = used.elapsed_ns * f64::from(used.cpus);
         let (own, busy) = (used.controller_ns / work, used.busy_ns / work);
@@ -49,7 +46,14 @@ fn who_keeps_a_cpu_awake_is_not_busy() {
 fn measured(room: &Room, more: &[&str]) -> Running {
     let out = room.name("run");
     let what = [
-        "run", "--paths", "veth,bridge", "--loads", "tcp_rr", "--out", &out, "--keep-awake",
+        "run",
+        "--paths",
+        "veth,bridge",
+        "--loads",
+        "tcp_rr",
+        "--out",
+        &out,
+        "--keep-awake",
     ];
     Running::start(hopyard(&[&what[..], more].concat()))
 }
@@ -61,8 +65,12 @@ fn accounting(said: &Said) -> Value {
 
 /// The names of the threads of a process.
 fn threads(pid: u32) -> Vec<String> {
-    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-    let names = entries.flatten().map(|task| fs::read_to_string(task.path().join("comm")));
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten();
+    let names = entries
+        .flatten()
+        .map(|task| fs::read_to_string(task.path().join("comm")));
     names.flatten().map(|name| name.trim().to_owned()).collect()
 }
 
@@ -72,15 +80,24 @@ fn a_run_keeps_cpus_awake_and_says_so() {
     let room = Room::new();
     let running = measured(&room, &["--blocks", "2", "--quick", "--json"]);
     let pid = running.pid();
-    let keepers = || threads(pid).iter().filter(|name| name.starts_with("awake/")).count();
+    let keepers = || {
+        threads(pid)
+            .iter()
+            .filter(|name| name.starts_with("awake/"))
+            .count()
+    };
     let cpus = hopyard_net::cpu::online_cpus().unwrap().len();
-    until("each CPU is kept awake", Duration::from_secs(20), || keepers() == cpus);
+    until("each CPU is kept awake", Duration::from_secs(20), || {
+        keepers() == cpus
+    });
     let said = running.wait();
     assert_eq!(accounting(&said), "kept_awake");
     for cell in said.json()["cells"].as_array().unwrap() {
         assert_eq!(cell["status"], "ok", "{cell:#}");
     }
-    run(&["report", &room.name("run")]).exits(0).prints(&["CPUs kept awake"]);
+    run(&["report", &room.name("run")])
+        .exits(0)
+        .prints(&["CPUs kept awake"]);
 }
 
 /// Figures of CPUs that halt do not come into a run of CPUs that do not.
@@ -89,12 +106,16 @@ fn a_run_that_goes_on_keeps_them_awake_again() {
     let _alone = alone();
     let room = Room::new();
     let running = measured(&room, &["--blocks", "200"]);
-    let first = || fs::read_to_string(room.at("run/samples.jsonl")).is_ok_and(|text| text.lines().count() > 2);
+    let first = || {
+        fs::read_to_string(room.at("run/samples.jsonl")).is_ok_and(|text| text.lines().count() > 2)
+    };
     until("some are measured", Duration::from_secs(60), first);
     running.signal(Signal::SIGINT);
     running.wait().exits(130);
     let out = room.name("run");
-    run(&["run", "--resume", &out, "--keep-awake"]).exits(2).says(&["--resume", "--keep-awake"]);
+    run(&["run", "--resume", &out, "--keep-awake"])
+        .exits(2)
+        .says(&["--resume", "--keep-awake"]);
     let said = run(&["run", "--resume", &out, "--time-limit", "1s", "--json"]);
     assert_eq!(accounting(&said), "kept_awake");
 }

@@ -127,7 +127,11 @@ fn check_port(
         return Err(changed(msg));
     }
     if port.allow_spoof != conf.may_spoof {
-        let has = if port.allow_spoof { "any address" } else { "its own addresses alone" };
+        let has = if port.allow_spoof {
+            "any address"
+        } else {
+            "its own addresses alone"
+        };
         return Err(changed(format!(
             "port `{device}` may send from {has}, which is not what the configuration has"
         )));

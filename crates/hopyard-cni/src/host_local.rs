@@ -195,8 +195,7 @@ impl HostLocal<'_> {
         // A time that is still to come is from before somebody set the clock back.
         let is_before = |changed| changed + TICK < began || changed > SystemTime::now() + TICK;
         // Whoever has reserved it by this plugin and is still at work has a record: ADD makes it before, DEL removes it afterwards.
-        changed.is_ok_and(is_before)
-            && !self.attachment(container, ifname).is_recorded()
+        changed.is_ok_and(is_before) && !self.attachment(container, ifname).is_recorded()
     }
 }
 

@@ -4,7 +4,9 @@ use super::document::Block;
 use super::group;
 use super::number::{chosen, chosen_percent};
 use super::quantity;
-use crate::model::{CpuAccounting, RunReport, SettingsReport, SwitchedBetween, TraceSummary, TurnsReport};
+use crate::model::{
+    CpuAccounting, RunReport, SettingsReport, SwitchedBetween, TraceSummary, TurnsReport,
+};
 use crate::plain;
 use crate::units::{counted, float};
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use crate::bpffs::{check_name, directory, is_directory};
 use crate::error::Result;
 use crate::here::{Here, device_name};
-use crate::layout::{FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED};
+use crate::layout::{
+    FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED,
+};
 use crate::lock::Lock;
 use crate::mac::Mac;
 use crate::rate::Rate;

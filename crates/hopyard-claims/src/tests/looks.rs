@@ -61,7 +61,8 @@ fn on_the_bound_hardly_more_get_a_verdict_than_in_one_look() {
 
 #[test]
 fn off_the_bound_most_get_the_right_one() {
-    for (distance, least, most_blocks) in [(1.0, 0.99, 18.0), (0.5, 0.94, 43.0), (0.35, 0.76, 55.0)] {
+    for (distance, least, most_blocks) in [(1.0, 0.99, 18.0), (0.5, 0.94, 43.0), (0.35, 0.76, 55.0)]
+    {
         let off = outcomes(distance, 4_000);
         assert!(off.right >= least && off.blocks <= most_blocks, "{off:?}");
         assert!(off.wrong <= 0.005, "{off:?}");

@@ -78,11 +78,20 @@ fn the_runtime_comes_before_the_configuration() {
     assert_eq!(found(&conf, ""), Some(Mac([2, 0, 0, 0, 0, 1])));
     // What is no text does not make room for another one.
     for (wrong, key) in [
-        (json!({ "runtimeConfig": { "mac": 5 } }), "`runtimeConfig.mac`"),
-        (json!({ "args": { "cni": { "mac": [] } }, "mac": mac(1) }), "`args.cni.mac`"),
+        (
+            json!({ "runtimeConfig": { "mac": 5 } }),
+            "`runtimeConfig.mac`",
+        ),
+        (
+            json!({ "args": { "cni": { "mac": [] } }, "mac": mac(1) }),
+            "`args.cni.mac`",
+        ),
     ] {
         let error = Conf::of(&call(wrong, "")).unwrap_err();
-        assert!(error.code == code::BAD_CONFIG && error.msg.contains(key), "{error}");
+        assert!(
+            error.code == code::BAD_CONFIG && error.msg.contains(key),
+            "{error}"
+        );
     }
 }
 

@@ -161,7 +161,11 @@ fn an_uplink_that_was_made_again_is_found_again() {
         let (new, other) = (conf_of("10.1.0.6/16"), host.container("c2"));
         host.call("ADD", &new, &other).works();
         for container in [&one, &other] {
-            assert!(container.reaches(&host.wire, "10.1.0.1"), "{}", container.id);
+            assert!(
+                container.reaches(&host.wire, "10.1.0.1"),
+                "{}",
+                container.id
+            );
         }
         for (conf, container) in [(&conf, &one), (&new, &other)] {
             host.call("DEL", conf, container).works();

@@ -377,8 +377,12 @@ fn del_frees_what_the_record_does_not_name() {
 #[test]
 fn del_frees_by_the_ranges_that_add_had() {
     with_reference(|host| {
-        let ranges = json!({ "ipRanges": [[{ "subnet": "10.1.0.0/16", "rangeStart": "10.1.4.1" }]] });
-        let bare = with(&conf(json!({})), json!({ "capabilities": { "ipRanges": true } }));
+        let ranges =
+            json!({ "ipRanges": [[{ "subnet": "10.1.0.0/16", "rangeStart": "10.1.4.1" }]] });
+        let bare = with(
+            &conf(json!({})),
+            json!({ "capabilities": { "ipRanges": true } }),
+        );
         let with_ranges = with(&bare, json!({ "runtimeConfig": ranges }));
         for conf in [by_program(&bare), in_process(&bare)] {
             let own = conf["ipamInProcess"].clone();

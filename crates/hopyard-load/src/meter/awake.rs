@@ -49,7 +49,13 @@ impl Awake {
     pub(super) fn shared(cpus: &[usize]) -> Result<Arc<Self>, Error> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shared.upgrade();
-        let keeps = |awake: &Arc<Self>| awake.keepers.iter().map(|one| one.cpu).eq(cpus.iter().copied());
+        let keeps = |awake: &Arc<Self>| {
+            awake
+                .keepers
+                .iter()
+                .map(|one| one.cpu)
+                .eq(cpus.iter().copied())
+        };
         if let Some(awake) = known.filter(keeps) {
             return Ok(awake);
         }
@@ -126,7 +132,9 @@ fn check() -> Result<(), Error> {
     }
     // The lowest class is the lowest of its group. The load's processes are in a group of their own.
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let is_at_the_top = groups.lines().all(|line| !line.starts_with("0::/") || line == "0::/");
+    let is_at_the_top = groups
+        .lines()
+        .all(|line| !line.starts_with("0::/") || line == "0::/");
     if Cgroup::check_cpu_shares().is_ok() && !is_at_the_top {
         return Err(Error::NotAwake(
             "control groups have shares of the CPUs here, and hopyard has one of its own: start it in the first group (`echo $$ \
@@ -142,7 +150,12 @@ fn step() -> u64 {
     clock::monotonic_ns()
 }
 
-fn stay(cpu: usize, free_ns: &AtomicU64, is_over: &AtomicBool, say: &Sender<Result<i32, NetError>>) {
+fn stay(
+    cpu: usize,
+    free_ns: &AtomicU64,
+    is_over: &AtomicBool,
+    say: &Sender<Result<i32, NetError>>,
+) {
     let placed = cpu::pin_current_thread(&[cpu])
         .and_then(|()| cpu::schedule_current_thread(Policy::Idle))
         .map(|()| gettid().as_raw());

@@ -291,7 +291,10 @@ mod tests {
             ..sample(own, 150, chain)
         };
         let window = folded(vec![keeper(&[]), keeper(&[1, 6]), sample(own, 150, &[])]);
-        let mut stacks: Vec<_> = window.stacks().map(|(frames, _)| frames.join(";")).collect();
+        let mut stacks: Vec<_> = window
+            .stacks()
+            .map(|(frames, _)| frames.join(";"))
+            .collect();
         stacks.sort();
         assert_eq!(stacks, ["idle;[awake]", "idle;handle_softirqs;udp_sendmsg"]);
         assert_eq!(window.elsewhere, 1);

@@ -10,7 +10,9 @@ use super::{Error, Prepared, TrialKey, try_labs};
 use crate::lab::Endpoints;
 use crate::measure::{self, Sampler};
 use crate::meter;
-use crate::model::{Cell, CpuAccounting, EndpointsAsked, Environment, ProfileWindow, Sample, Settings};
+use crate::model::{
+    Cell, CpuAccounting, EndpointsAsked, Environment, ProfileWindow, Sample, Settings,
+};
 use crate::settings::Host;
 use crate::store::{self, End, Header, Writer};
 use crate::units::ns;

@@ -185,7 +185,13 @@ mod tests {
                 let side = if block % 2 == 0 { spread } else { -spread };
                 for cell in 0..2 {
                     let of_cell = measured((1e9 * (1.0 + side)) as u64);
-                    push(&mut run, block, 0, cell, Outcome::Measured(Box::new(of_cell)));
+                    push(
+                        &mut run,
+                        block,
+                        0,
+                        cell,
+                        Outcome::Measured(Box::new(of_cell)),
+                    );
                 }
             }
             run.header.half_width = 0.025;
