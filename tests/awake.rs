@@ -1,5 +1,5 @@
-//! `--keep-awake`: CPUs do not halt, what is idle is still told from what is busy, and nothing stays behind. By themselves, since figures
-//! of tests beside them would change.
+//! `--keep-awake`: CPUs do not halt, and idle time is still told from busy time. These tests run alone: CPUs that stay awake change the
+//! figures of tests beside them.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::cli::{Running, Said, hopyard, run};
 use crate::support::plan::Room;
 use crate::support::{alone, mostly, tell, until};
 
-/// The CPU time of the threads that keep CPUs awake is nobody's: what this process works is known, and the rest of the machine is idle.
+/// This process uses a known CPU time and the rest of the machine is idle: the threads that keep CPUs awake count as neither.
 #[test]
 fn who_keeps_a_cpu_awake_is_not_busy() {
     const WORK_NS: u64 = 200_000_000;
@@ -100,7 +100,7 @@ fn a_run_keeps_cpus_awake_and_says_so() {
         .prints(&["CPUs kept awake"]);
 }
 
-/// Figures of CPUs that halt do not come into a run of CPUs that do not.
+/// A run has figures of CPUs that stay awake, or of CPUs that halt, and never of both.
 #[test]
 fn a_run_that_goes_on_keeps_them_awake_again() {
     let _alone = alone();

@@ -47,14 +47,19 @@ pub(super) fn foreign_forks(samples: &[&Sample]) -> Option<String> {
 
 pub(super) fn steal(summary: &RunSummary) -> Option<String> {
     let share = summary.elsewhere?.steal_ratio;
-    let way_out = match summary.environment.cpu_accounting {
-        CpuAccounting::IdleClock => " --keep-awake avoids what it takes as CPUs wake.",
-        CpuAccounting::KeptAwake | CpuAccounting::ProcStat => "",
+    let without_figures = ", and no CPU figures of the samples in which it took much";
+    let (costs, way_out) = match summary.environment.cpu_accounting {
+        CpuAccounting::IdleClock => (
+            without_figures,
+            " --keep-awake avoids what it takes as CPUs wake.",
+        ),
+        // Busy time is exact there.
+        CpuAccounting::KeptAwake => ("", ""),
+        CpuAccounting::ProcStat => (without_figures, ""),
     };
     (share > STEAL).then(|| {
         format!(
-            "The hypervisor took {} of the machine's time away: expect wide intervals, and no CPU figures of the \
-             samples in which it took much.{way_out}",
+            "The hypervisor took {} of the machine's time away: expect wide intervals{costs}.{way_out}",
             percent(share)
         )
     })

@@ -46,7 +46,7 @@ impl Awake {
     /// Keeps these CPUs awake, unless this process does so already.
     ///
     /// # Errors
-    /// A thread cannot be started, run there or wait behind all others.
+    /// [`check`] refuses; a thread cannot be started, or not put on its CPU and into its class.
     pub(super) fn shared(cpus: &[usize]) -> Result<Arc<Self>, Error> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shared.upgrade();

@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(window.elsewhere, 3);
     }
 
-    /// Who keeps a CPU awake does nothing; what interrupts it is at work, as on a CPU that halts.
+    /// A sample of the thread itself is idle; one of an interrupt of it is work, as on a CPU that halts.
     #[test]
     fn a_cpu_that_is_kept_awake_is_idle() {
         let own = i32::try_from(std::process::id()).unwrap();
