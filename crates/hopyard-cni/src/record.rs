@@ -4,7 +4,7 @@
 //! the next one waits until it has ended, and knows then all that it reserved.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -22,16 +22,16 @@ use crate::error::{Result, failed};
 use crate::names::NETAVARK;
 use crate::values::parse;
 
+mod files;
+
+use files::{create_in, is_unfinished, remove_abandoned, remove_empty, unfinished, write};
+
 /// Where records are, in a directory for each network. As the reservations of `host-local`, they outlive a boot.
 const HOME: &str = "/var/lib/cni/hopyard";
 /// The same for podman's networks, whose reservations podman keeps until the next boot.
 const NETAVARK_HOME: &str = "/run/hopyard-netavark";
-/// Of its directories.
-const MODE: u32 = 0o700;
 /// Between container and device in the name of a file; neither may have it.
 const SEPARATOR: char = ':';
-/// Before the name of a file that is not finished.
-const UNFINISHED: char = '.';
 
 /// What there is to take away of an attachment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -294,78 +294,6 @@ impl Record {
     }
 }
 
-/// The file that is to become a record.
-fn unfinished(directory: &Path, record: &Path) -> PathBuf {
-    let name = record.file_name().unwrap_or_default().to_string_lossy();
-    directory.join(format!(
-        "{UNFINISHED}{}{SEPARATOR}{name}",
-        std::process::id()
-    ))
-}
-
-/// Locks a new file and writes a record into it.
-fn write(file: File, path: &Path, entry: &Entry) -> Result<Flock<File>> {
-    let file = Flock::lock(file, FlockArg::LockExclusive)
-        .map_err(|(_, errno)| failed("lock", path)(errno.into()))?;
-    let text = serde_json::to_vec(entry).map_err(std::io::Error::from);
-    text.and_then(|text| (&*file).write_all(&text))
-        .map_err(failed("write", path))?;
-    Ok(file)
-}
-
-/// Makes the file, and the directories above it. Others may remove those as soon as they are empty.
-fn create_in(directory: &Path, file: &Path) -> Result<File> {
-    loop {
-        owned::make_directory(directory, MODE).map_err(failed("make directory", directory))?;
-        let made = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .open(file);
-        match made {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            // Of a process that had the same number, and was killed.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                owned::remove_file(file).map_err(failed("remove", file))?;
-            }
-            made => return made.map_err(failed("make", file)),
-        }
-    }
-}
-
-/// Removes the directory of a network and the one above it, if nothing is in them but what was never finished.
-fn remove_empty(network: &Path) {
-    let remove = || owned::remove_directory(network).is_ok();
-    if remove() || remove_all_abandoned(network) && remove() {
-        // It may have other networks.
-        let _ = network.parent().map(owned::remove_directory);
-    }
-}
-
-/// Removes what was never finished, where a directory has nothing else.
-fn remove_all_abandoned(network: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(network) else {
-        return false;
-    };
-    let mut unfinished = Vec::new();
-    for entry in entries {
-        match entry {
-            Ok(entry) if is_unfinished(&entry.file_name().to_string_lossy()) => {
-                unfinished.push(entry.path());
-            }
-            _ => return false,
-        }
-    }
-    unfinished.iter().for_each(|file| remove_abandoned(file));
-    true
-}
-
-fn is_unfinished(name: &str) -> bool {
-    name.starts_with(UNFINISHED)
-}
-
 fn stands_at(file: &File, path: &Path) -> bool {
     let identity = |data: fs::Metadata| (data.dev(), data.ino());
     match (file.metadata(), fs::symlink_metadata(path)) {
@@ -414,15 +342,4 @@ pub(crate) fn networks_of_podman() -> Result<Vec<String>> {
             Ok(format!("{NETAVARK}{}", name.to_string_lossy()))
         })
         .collect()
-}
-
-/// Removes a file that its maker never finished, unless it is just being made.
-fn remove_abandoned(path: &Path) {
-    let opened = File::options().write(true).open(path);
-    let locked =
-        opened.is_ok_and(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok());
-    if locked {
-        // Left for the next time where it cannot be removed.
-        let _ = owned::remove_file(path);
-    }
 }
