@@ -157,6 +157,9 @@ fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
         site_run(&["fleets/new", "--duckdb", "false"])
             .exits(2)
             .says(&["DuckDB (false)"]);
+        site_run(&["fleets/new", "--duckdb", "true"])
+            .exits(2)
+            .says(&["no samples", "6 pairs were measured"]);
         site_run(&[&with[..], &["--format", "csv"]].concat())
             .exits(2)
             .says(&["choose text, json or html"]);

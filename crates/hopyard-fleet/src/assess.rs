@@ -50,7 +50,7 @@ impl Assessed {
 /// Puts estimates made from the samples in the place of those that the pairs' own runs gave their main figures, and judges them.
 ///
 /// # Errors
-/// The fleet has no samples, or the engine cannot read them.
+/// The fleet has no samples, the engine cannot read them, or it gives none of pairs that were measured.
 pub fn assess(
     fleet: &mut Fleet,
     directory: &Path,
@@ -166,6 +166,15 @@ fn read(
         found[load].push((place, moments));
         Ok(())
     })?;
+    let measured = fleet.outcomes.iter().flatten();
+    let measured = measured
+        .filter(|outcome| outcome.figures.iter().any(|(at, _)| main.contains(at)))
+        .count();
+    if measured > 0 && found.iter().all(Vec::is_empty) {
+        return Err(Error::Wrong(format!(
+            "DuckDB gave no samples, and {measured} pairs were measured; `hopyard fleet show` prints what their own runs gave"
+        )));
+    }
     Ok(found)
 }
 

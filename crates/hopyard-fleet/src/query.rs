@@ -1,7 +1,8 @@
 //! DuckDB, which reads the table of samples: its command line program, or its Python module (docs/adr/0010).
 //!
-//! It gets a script on stdin and writes rows as CSV to stdout, so both forms are spoken to in the same way. It is no part of this
-//! program: an engine for queries would take longer to build than all the rest.
+//! It gets a script on stdin and writes rows as CSV to stdout, so both forms are spoken to in the same way. It opens no file to write
+//! to: `COPY … TO '/dev/stdout'` creates a plain file where a machine has lost that link. It is no part of this program: an engine for
+//! queries would take longer to build than all the rest.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use crate::error::{Error, Result};
 /// Bound for the engine; the program itself has the rest of 2 GiB.
 const MEMORY: &str = "1GB";
 /// What its Python module is told to do.
-const BY_PYTHON: &str = "import sys, duckdb; duckdb.execute(sys.stdin.read())";
+const BY_PYTHON: &str = "import sys, duckdb\n\
+                         for row in duckdb.execute(sys.stdin.read()).fetchall(): print(*row, sep=',')";
 /// Of what it complains of.
 const LONGEST_COMPLAINT: u64 = 4 << 10;
 
@@ -70,7 +72,7 @@ impl DuckDb {
             arguments: if is_python {
                 &["-c", BY_PYTHON]
             } else {
-                &["-batch"]
+                &["-batch", "-csv", "-noheader"]
             },
         }
     }
@@ -97,7 +99,7 @@ impl DuckDb {
             .map_err(|e| wrong(&format!("cannot be started: {e}")))?;
         let script = format!(
             "SET memory_limit = '{MEMORY}'; SET preserve_insertion_order = false; SET enable_progress_bar = false;\n\
-             COPY ({query}) TO '/dev/stdout' (FORMAT csv, HEADER false);\n"
+             {query};\n"
         );
         let written = child
             .stdin
@@ -117,8 +119,6 @@ impl DuckDb {
         if let Some(said) = child.stdout.take() {
             for line in BufReader::new(said).lines() {
                 let told = match &line {
-                    // Of its own: the number of rows, where it shows results of a COPY.
-                    Ok(line) if line.is_empty() => Ok(()),
                     Ok(line) => row(&line.split(',').collect::<Vec<_>>()),
                     Err(e) => Err(e.to_string()),
                 };
