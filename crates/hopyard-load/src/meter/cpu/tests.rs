@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use hopyard_model::CpuTolerance;
+use hopyard_model::{CpuTolerance, CpuUse};
 
 fn reading(accounting: CpuAccounting, clocks: &[(usize, u64, u64)]) -> CpuReading {
     let clock = |(cpu, at_ns, idle_ns): &(usize, u64, u64)| IdleClock {
