@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::{fixture, from, page, text};
 use crate::model::{LoadKind, Peer, Published, PublishedFigure, RunReport, Switch};
 use crate::stats::{Estimate, Verdict};
@@ -445,6 +447,12 @@ fn a_wide_list_goes_on_below_with_its_keys() {
     ");
 }
 
+/// CPU time of this thread: others may have the CPUs meanwhile.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+}
+
 #[test]
 fn five_hundred_cells_are_a_page_at_once() {
     let sizes: Vec<u32> = (1..=100).map(|n| 64 * n).collect();
@@ -457,11 +465,11 @@ fn five_hundred_cells_are_a_page_at_once() {
     ];
     let report = by_message_size(&paths, &sizes);
     assert_eq!(report.cells.len(), 500);
-    let began = std::time::Instant::now();
+    let began = cpu_time();
     let text = text(&report);
-    let took = began.elapsed();
+    let took = cpu_time() - began;
     println!("500 cells in {took:?}");
-    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
     // Two grids of a hundred rows, and nothing wider than a page.
     assert!(text.lines().filter(|line| line.contains('±')).count() >= 200);
     let widest = text.lines().map(|line| line.chars().count()).max();
