@@ -6,7 +6,7 @@
 //! most 1 − confidence, however many cells there are. If one cell is worse, the gate is right to fail.
 
 use super::quantities::Quantity;
-use crate::model::Gate;
+use crate::model::{Blocks, Gate};
 use crate::stats::{self, Comparison};
 use crate::units::float;
 
@@ -122,7 +122,7 @@ fn p_not_worse(entry: &Guarded<'_>, loss: f64) -> f64 {
 }
 
 /// How many blocks the gate needs to detect the loss in all of these, by the square law of standard errors. `None` if
-/// there are none, or if this cannot be estimated.
+/// there are none, if this cannot be estimated, or if no run can have as many.
 fn blocks_needed<'a>(
     blind: impl Iterator<Item = (&'a Guarded<'a>, f64)>,
     loss: f64,
@@ -138,7 +138,7 @@ fn blocks_needed<'a>(
         reason = "positive, and looked at before"
     )]
     let whole = most.ceil() as u32;
-    (most.is_finite() && most < 1e6).then_some(whole)
+    (most <= f64::from(Blocks::MOST)).then_some(whole)
 }
 
 fn catches(entry: &Guarded<'_>, loss: f64, table_confidence: f64) -> Option<f64> {
