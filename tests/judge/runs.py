@@ -187,7 +187,8 @@ class Run:
         return own_values, {block: other[block] for block in both}
 
     def log_ratio(self, own, base, block, quantity):
-        """Where the logarithms of the ratios of all two undisturbed turns of a round lie; None where most rounds have none.
+        """Where the logarithms of the ratios of all two undisturbed turns of a round lie, or of all where those are too few;
+        None where most rounds have none.
         Samples of one generation have one start; the rounds of two were at other times."""
         load, samples = self.cells[own]["load"], [self.samples[cell][block] for cell in (own, base)]
         if samples[0]["started_ns"] != samples[1]["started_ns"]:
@@ -196,9 +197,10 @@ class Run:
         rounds = [(one[number], other[number]) for number in sorted(one) if number in other]
         quiet = [sides for sides in rounds if all(any(map(is_quiet, turns)) for turns in sides)]
         rounds = quiet if len(quiet) >= 2 and 8 * len(quiet) >= len(rounds) else rounds
+        counts = is_quiet if len(quiet) == len(rounds) else lambda turn: True
         known = []
         for sides in rounds:
-            logs = [[self.log(load, turn, quantity) for turn in undisturbed(turns)] for turns in sides]
+            logs = [[self.log(load, turn, quantity) for turn in turns if counts(turn)] for turns in sides]
             own_logs, base_logs = ([log for log in side if log is not None] for side in logs)
             if own_logs and base_logs:
                 known.append([a - b for a in own_logs for b in base_logs])
@@ -224,11 +226,6 @@ def by_round(m):
 
 def is_quiet(turn):
     return turn.get("disturbance") is None
-
-
-def undisturbed(turns):
-    """The undisturbed ones of a round, or all where each was disturbed."""
-    return [turn for turn in turns if is_quiet(turn)] or turns
 
 
 def lines(file):

@@ -73,6 +73,7 @@ const TURN_RHOS: [f64; 3] = [0.0, 0.5, 0.9];
 const SHAPES: [(u32, u32); 2] = [(8, 1), (4, 3)];
 const QUIET: Bursts = Bursts {
     share: 0.0,
+    hit: 0.5,
     length: 1.0,
     noticed: 0.0,
     slowdown: 0.0,
@@ -85,7 +86,7 @@ const DISTURBED: Bursts = Bursts {
     shared: 0.05,
     ..QUIET
 };
-const DISTURBANCES: [(&str, Bursts); 4] = [
+const DISTURBANCES: [(&str, Bursts); 5] = [
     ("undisturbed", QUIET),
     ("bursts in half of the rounds, all noticed", DISTURBED),
     (
@@ -99,6 +100,14 @@ const DISTURBANCES: [(&str, Bursts); 4] = [
         "bursts in half of the rounds, none noticed",
         Bursts {
             noticed: f64::INFINITY,
+            ..DISTURBED
+        },
+    ),
+    (
+        "bursts in nine of ten rounds, nine of ten turns hit, all noticed",
+        Bursts {
+            share: 0.9,
+            hit: 0.9,
             ..DISTURBED
         },
     ),

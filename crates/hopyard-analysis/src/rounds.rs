@@ -87,6 +87,9 @@ fn log_ratio(
 ///
 /// Each turn of a base with several turns is paired by itself. Their mean would have fewer outliers than the single
 /// turn of the other cell, so the ratios of two equal cells would lean to one side, and their location would not be 1.
+///
+/// Where too few rounds have an undisturbed turn on both sides, all turns of all rounds count. The undisturbed ones of a side alone
+/// would not do: a base with several turns has one more often than the cell that is compared with it.
 fn log_ratios(
     one: &Measurement,
     other: &Measurement,
@@ -96,12 +99,11 @@ fn log_ratios(
     let rounds = by_round(one).into_iter();
     let pairs = rounds.filter_map(|(round, own)| Some((own, others.remove(&round)?)));
     let any_quiet = |turns: &[&Turn]| turns.iter().any(|turn| turn.is_quiet());
-    let pairs = kept(pairs.collect(), |(own, theirs): &(Vec<_>, Vec<_>)| {
-        any_quiet(own) && any_quiet(theirs)
-    });
-    let all = pairs.len();
+    let are_quiet = |(own, theirs): &(Vec<&Turn>, Vec<&Turn>)| any_quiet(own) && any_quiet(theirs);
+    let pairs = kept(pairs.collect(), are_quiet);
+    let (all, only_quiet) = (pairs.len(), pairs.iter().all(are_quiet));
     let rounds = pairs.into_iter().map(|(own, theirs)| {
-        let [own, theirs] = [own, theirs].map(|turns| logs(turns, &value));
+        let [own, theirs] = [own, theirs].map(|turns| logs(turns, only_quiet, &value));
         let with = |log: &f64| theirs.iter().map(|other| log - other).collect::<Vec<f64>>();
         own.iter().flat_map(with).collect::<Vec<f64>>()
     });
@@ -118,13 +120,14 @@ fn by_round(measurement: &Measurement) -> BTreeMap<u32, Vec<&Turn>> {
     rounds
 }
 
-/// The logarithms of the undisturbed turns of a round, or of all if each was disturbed.
-fn logs(mut turns: Vec<&Turn>, value: impl Fn(&Turn) -> Option<f64>) -> Vec<f64> {
-    if turns.iter().any(|turn| turn.is_quiet()) {
-        turns.retain(|turn| turn.is_quiet());
-    }
-    let logs = turns.into_iter().filter_map(|turn| Some(value(turn)?.ln()));
-    logs.collect()
+/// The logarithms of the turns of a round, or of the undisturbed ones.
+fn logs(turns: Vec<&Turn>, only_quiet: bool, value: impl Fn(&Turn) -> Option<f64>) -> Vec<f64> {
+    let counting = turns
+        .into_iter()
+        .filter(|turn| !only_quiet || turn.is_quiet());
+    counting
+        .filter_map(|turn| Some(value(turn)?.ln()))
+        .collect()
 }
 
 /// How a group of cells should share its time between rounds and generations, by its samples so far: the number of
@@ -283,6 +286,21 @@ mod tests {
         let again = [(0, 7, false), (0, 100, true), (1, 400, true)];
         assert!((of(&one, &again) - 0.9).abs() < 1e-9);
         assert!((of(&again, &one) - 1.0 / 0.9).abs() < 1e-9);
+    }
+
+    /// Where quiet pairs are too few, no side's quiet turns are chosen for themselves.
+    #[test]
+    fn without_quiet_pairs_every_turn_counts_on_both_sides() {
+        let rate = quantity("transactions_per_s").unwrap();
+        let base = in_rounds(&[
+            (0, 100, true),
+            (0, 50, false),
+            (1, 100, true),
+            (1, 50, false),
+        ]);
+        let cell = in_rounds(&[(0, 50, false), (1, 50, false)]);
+        let (own, base) = pair(&cell, &base, rate, HOW).unwrap();
+        assert!((own / base - 0.5_f64.sqrt()).abs() < 1e-9, "{own} {base}");
     }
 
     #[test]

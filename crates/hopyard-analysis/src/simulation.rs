@@ -43,12 +43,14 @@ pub struct TurnsSetup {
     pub bursts: Bursts,
 }
 
-/// Disturbances that last for several rounds. In each of these rounds a turn is hit with a probability of one half, by
-/// a size that is exponentially distributed with mean 1.
+/// Disturbances that last for several rounds. In each of these rounds some turns are hit, by a size that is exponentially
+/// distributed with mean 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
-    /// Share of the rounds.
+    /// Share of the rounds, below 1.
     pub share: f64,
+    /// Probability that a turn is hit in one of them.
+    pub hit: f64,
     /// Mean length, rounds; 1 or more.
     pub length: f64,
     /// Sizes from this on are noticed; smaller ones stay in the figures.
@@ -183,7 +185,7 @@ impl Machine {
 
     /// By how much the next turn is slowed, and whether that is noticed.
     fn hit(&self, random: &mut ChaCha8Rng) -> (f64, Option<Disturbance>) {
-        let hit = random.random::<f64>() < 0.5;
+        let hit = random.random::<f64>() < self.bursts.hit;
         let size = -(1.0 - random.random::<f64>()).ln();
         let size = if hit && self.in_burst { size } else { 0.0 };
         let noticed = size > 0.0 && size >= self.bursts.noticed;

@@ -2,6 +2,7 @@ use super::*;
 
 const QUIET: Bursts = Bursts {
     share: 0.0,
+    hit: 0.5,
     length: 1.0,
     noticed: 0.0,
     slowdown: 0.0,
@@ -26,6 +27,7 @@ fn generations_of_rounds_are_covered() {
         noticed,
         slowdown,
         shared: 0.1,
+        ..QUIET
     };
     for setup in [
         SETUP,
@@ -151,6 +153,27 @@ fn more_turns_of_the_base_move_no_ratio() {
         (mean - setup.log_ratio).abs() < 4.0 * error,
         "{mean} ± {error}"
     );
+}
+
+/// Nearly all turns are disturbed and slow: the base, which has more of them, is not taken from those that were not.
+#[test]
+fn more_turns_of_the_base_move_no_ratio_where_few_are_undisturbed() {
+    for hit in [0.8, 0.95] {
+        let setup = TurnsSetup {
+            base_turns: 3,
+            between: 0.0,
+            bursts: Bursts {
+                share: 0.95,
+                hit,
+                slowdown: 0.2,
+                ..UNRELATED
+            },
+            ..SETUP
+        };
+        let (mean, error) = located(&ratios(setup));
+        let off = (mean - setup.log_ratio).abs();
+        assert!(off < 4.0 * error, "{hit}: {mean} ± {error}");
+    }
 }
 
 #[test]
