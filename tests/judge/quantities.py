@@ -228,9 +228,10 @@ class Subsystems:
     def __init__(self):
         (file,) = ROOT.glob("crates/*/src/subsystems.toml")
         table = tomllib.loads(file.read_text())
-        self.patterns, self.modules, self.known = {}, {}, {}
+        self.patterns, self.programs, self.modules, self.known = {}, {}, {}, {}
         for one in table["subsystem"]:
             self.patterns |= dict.fromkeys(one["functions"], ("of", one["name"]))
+            self.programs |= dict.fromkeys(one.get("programs", []), ("of", one["name"]))
             self.modules |= dict.fromkeys(one.get("modules", []), ("of", one["name"]))
         for one in table["helper"]:
             self.patterns |= dict.fromkeys(one["functions"], ("helper", one["otherwise"]))
@@ -243,7 +244,11 @@ class Subsystems:
             fitting = [p for p in self.patterns if p == name or (p.endswith("*") and name.startswith(p[:-1]))]
             # A whole name is longer than any beginning of it.
             best = max(fitting, key=lambda p: (p == name, len(p)), default=None)
-            self.known[frame] = self.patterns[best] if best else self.modules.get(module.rstrip("]"))
+            found = self.patterns[best] if best else self.modules.get(module.rstrip("]"))
+            # The name of a BPF program stands behind its tag.
+            program = name.removeprefix("bpf_prog_").partition("_")[2] if name.startswith("bpf_prog_") else ""
+            of_program = [whose for begin, whose in self.programs.items() if program.startswith(begin)]
+            self.known[frame] = of_program[0] if of_program else found
         return self.known[frame]
 
     def place(self, window, stack):

@@ -33,6 +33,9 @@ pub struct Subsystem {
     #[serde(default)]
     pub switches: bool,
     functions: Vec<String>,
+    /// Beginnings of names of BPF programs.
+    #[serde(default)]
+    programs: Vec<String>,
     #[serde(default)]
     modules: Vec<String>,
 }
@@ -129,6 +132,8 @@ struct Rules<'a> {
     names: HashMap<&'a str, Class<'a>>,
     /// The longest first.
     prefixes: Vec<(&'a str, Class<'a>)>,
+    /// Beginnings of names of BPF programs.
+    programs: Vec<(&'a str, Class<'a>)>,
     modules: HashMap<&'a str, Class<'a>>,
 }
 
@@ -137,6 +142,7 @@ impl<'a> Rules<'a> {
         let mut rules = Self {
             names: HashMap::new(),
             prefixes: Vec::new(),
+            programs: Vec::new(),
             modules: HashMap::new(),
         };
         for (pattern, class) in patterns(file) {
@@ -150,6 +156,8 @@ impl<'a> Rules<'a> {
             .sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         for subsystem in &file.subsystem {
             let class = Class::Of(&subsystem.name);
+            let programs = subsystem.programs.iter().map(|p| (p.as_str(), class));
+            rules.programs.extend(programs);
             let modules = subsystem.modules.iter().map(|m| (m.as_str(), class));
             rules.modules.extend(modules);
         }
@@ -166,17 +174,25 @@ impl<'a> Rules<'a> {
             Some((name, _)) if !name.is_empty() => name,
             _ => function,
         };
-        let prefixed = || {
-            let fits = |(prefix, _): &&(&str, _)| function.starts_with(prefix);
-            self.prefixes.iter().find(fits).map(|(_, class)| *class)
+        let begins = |rules: &[(&str, Class<'a>)], name: &str| {
+            let found = rules.iter().find(|(prefix, _)| name.starts_with(prefix));
+            found.map(|(_, class)| *class)
         };
+        let of_program = || begins(&self.programs, program_name(function)?);
+        let named = || self.names.get(function).copied();
+        let prefixed = || begins(&self.prefixes, function);
         let of_module = || module.and_then(|module| self.modules.get(module).copied());
-        self.names
-            .get(function)
-            .copied()
+        of_program()
+            .or_else(named)
             .or_else(prefixed)
             .or_else(of_module)
     }
+}
+
+/// The name of a BPF program in that of its compiled function, `bpf_prog_TAG_NAME` (kernel/bpf/core.c).
+fn program_name(function: &str) -> Option<&str> {
+    let (_tag, name) = function.strip_prefix("bpf_prog_")?.split_once('_')?;
+    Some(name)
 }
 
 /// Every pattern with its class.

@@ -93,6 +93,9 @@ fn well_known_functions_are_where_they_belong() {
         ("macvlan_start_xmit", "macvlan"),
         ("veth_xmit", "veth"),
         ("bpf_prog_980042746ecbeb98_hopyard_port_in [bpf]", "bpf"),
+        ("bpf_prog_980042746ecbeb98_hopyard_wire_ou [bpf]", "wire"),
+        ("bpf_prog_980042746ecbeb98_hopyard_side_in [bpf]", "wire"),
+        ("hopyard_wire_of_somebody [bpf]", "bpf"),
         ("__htab_map_lookup_elem", "bpf"),
         ("bpf_lsm_socket_recvmsg", "security"),
         ("tun_get_user", "tap"),
@@ -143,6 +146,25 @@ fn helpers_belong_to_their_callers() {
         (&["client", "try_to_wake_up", unlock][..], "scheduler"),
         (&["client", "enqueue_to_backlog", unlock], "softirq"),
         (&["client", unlock], "locking"),
+        // A program's clock is its own.
+        (
+            &[
+                "client",
+                "bpf_prog_01_hopyard_wire_ou",
+                "bpf_ktime_get_ns",
+                "read_tsc",
+            ],
+            "wire",
+        ),
+        (
+            &[
+                "client",
+                "bpf_prog_01_hopyard_port_in",
+                "bpf_ktime_get_ns",
+                "read_tsc",
+            ],
+            "bpf",
+        ),
         (
             &[
                 "client",
