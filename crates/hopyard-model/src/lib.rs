@@ -55,10 +55,11 @@ mod zero_copy;
 
 pub use arrivals::{ArrivalInterval, ArrivalSeries, Arrivals, FlowArrivals, OpenLoop, RunLengths};
 pub use axes::{
-    AXES, Api, Attach, Axes, Axis, Containers, Cpus, Decides, DeviceOffload, DeviceOffloads,
-    Distribution, Family, Hook, HostLink, Join, MOST_FLOWS, MOST_OPEN, MOST_OUTSTANDING, Napi,
-    OffloadFlag, Pause, Placement, Rate, Routed, RulesSample, Ruleset, Scheduler, Segments,
-    Setting, Steering, Switch, Trace, as_axis, axis, short_digest, together,
+    AXES, Api, Attach, Axes, Axis, ClientCpuNumber, ClientCpus, Containers, Cpus, Decides,
+    DeviceOffload, DeviceOffloads, Distribution, Family, Hook, HostLink, Join, MOST_FLOWS,
+    MOST_OPEN, MOST_OUTSTANDING, Napi, OffloadFlag, Pause, Placement, Rate, Routed, RulesSample,
+    Ruleset, Scheduler, Segments, Setting, Steering, Switch, Trace, as_axis, axis, short_digest,
+    together,
 };
 pub use base::Base;
 pub use blocks::{Blocks, FOR_A_VERDICT, GIVEN_UP_AFTER, NotBlocks, WINDOW};

@@ -44,7 +44,7 @@ use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
 use crate::load::{Place, least_load, pace_of};
 use crate::meter::{self, CpuMeter, OwnProcesses, devices};
-use crate::model::{Axes, Cell, Cpus, LoadKind, Measurement};
+use crate::model::{Axes, Cell, LoadKind, Measurement};
 use crate::plan::spec_of;
 use crate::signals;
 use crate::units::{float, ns, seconds};
@@ -182,8 +182,8 @@ impl Sampler {
                 *cpus = (0..own as usize).collect();
             }
         }
-        if let Some(Cpus(cpus)) = &cell.axes.client_cpus {
-            places.client.clone_from(cpus);
+        if let Some(chosen) = &cell.axes.client_cpus {
+            places.client = chosen.among(&places.client, &allowed_cpus);
         }
         let is_elsewhere = elsewhere::is_other_machine(lab);
         let of_end = |end: &Endpoint, chosen: &[usize]| match chosen {

@@ -3,14 +3,14 @@
 use hopyard_net::{Cgroup, cpu};
 
 use super::OnLab;
-use crate::model::{Axes, Cpus, Scheduler};
+use crate::model::{self, Axes, Cpus, Scheduler};
 use crate::{Error, Result};
 
 pub(super) struct ClientCpus;
 
 impl OnLab for ClientCpus {
     fn check(&self, axes: &Axes) -> Result<()> {
-        let Some(wanted) = &axes.client_cpus else {
+        let Some(model::ClientCpus::These(wanted)) = &axes.client_cpus else {
             return Ok(());
         };
         let allowed = Cpus(cpu::current_affinity()?);

@@ -56,6 +56,63 @@ impl FromStr for Cpus {
     }
 }
 
+/// CPUs of the client's flows, whatever the placement.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ClientCpus {
+    /// These, in turn.
+    These(Cpus),
+    /// As many as that of those which the placement gives.
+    Number(ClientCpuNumber),
+}
+
+/// How many CPUs the client's flows have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientCpuNumber {
+    /// All flows share one.
+    One,
+}
+
+impl ClientCpus {
+    /// Those by number, ascending; given the CPUs that the placement gives the client (none leaves them to the scheduler) and those
+    /// that the run may use.
+    #[must_use]
+    pub fn among(&self, placed: &[usize], allowed: &[usize]) -> Vec<usize> {
+        match self {
+            Self::These(cpus) => cpus.0.clone(),
+            Self::Number(ClientCpuNumber::One) => placed
+                .first()
+                .or(allowed.first())
+                .copied()
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for ClientCpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::These(cpus) => cpus.fmt(f),
+            Self::Number(ClientCpuNumber::One) => f.pad(ONE),
+        }
+    }
+}
+
+impl FromStr for ClientCpus {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        match text {
+            ONE => Ok(Self::Number(ClientCpuNumber::One)),
+            _ => text.parse().map(Self::These),
+        }
+    }
+}
+
+const ONE: &str = "one";
+
 pub(super) const PLACEMENT: Descriptor<Placement> = Descriptor {
     name: "placement",
     summary: "CPUs of the two ends",
@@ -64,10 +121,10 @@ pub(super) const PLACEMENT: Descriptor<Placement> = Descriptor {
     ..always(Decides::Lab, || Placement::Split, one_of)
 };
 
-pub(super) const CLIENT_CPUS: Descriptor<Option<Cpus>> = Descriptor {
+pub(super) const CLIENT_CPUS: Descriptor<Option<ClientCpus>> = Descriptor {
     name: "client_cpus",
     summary: "CPUs of the client's flows, in turn, whatever the placement",
-    values: "0, 0-3, 0+2, … (default: by the placement)",
+    values: "one (the first of those by the placement), 0, 0-3, 0+2, … (default: all by the placement)",
     other: "0-1+3",
     ..text(Decides::Traffic)
 };
@@ -88,5 +145,21 @@ mod tests {
     fn sets_of_cpus_reach_as_far_as_kernels_do() {
         assert_eq!("8191".parse(), Ok(Cpus(vec![8191])));
         assert!("8192".parse::<Cpus>().is_err());
+    }
+
+    #[test]
+    fn one_cpu_of_the_client_is_the_first_that_it_has() {
+        let one: ClientCpus = "one".parse().unwrap();
+        assert_eq!(one.to_string(), "one");
+        let json = serde_json::to_string(&one).unwrap();
+        assert_eq!(json, "\"one\"");
+        assert_eq!(serde_json::from_str::<ClientCpus>(&json).unwrap(), one);
+        assert_eq!(one.among(&[4, 5], &[4, 5, 6, 7]), [4]);
+        assert_eq!(one.among(&[], &[6, 7]), [6]);
+        // As versions before wrote them.
+        let these: ClientCpus = serde_json::from_str("[0,2]").unwrap();
+        assert_eq!(these, "0+2".parse().unwrap());
+        assert_eq!(these.among(&[4, 5], &[4, 5, 6, 7]), [0, 2]);
+        assert!("two".parse::<ClientCpus>().is_err());
     }
 }

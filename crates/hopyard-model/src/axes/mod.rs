@@ -37,7 +37,7 @@ pub use api::Api;
 pub use axis::Decides;
 pub use chain::{Routed, Segments};
 pub use connection_rate::MOST_OPEN;
-pub use cpus::{Cpus, Placement, Scheduler};
+pub use cpus::{ClientCpuNumber, ClientCpus, Cpus, Placement, Scheduler};
 pub use device_offload::{DeviceOffload, DeviceOffloads, as_axis, together};
 pub use digested::short_digest;
 pub use flows::{Containers, MOST_FLOWS};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::api::Api;
 use super::axis::Decides;
 use super::chain::{Routed, Segments};
-use super::cpus::{Cpus, Placement, Scheduler};
+use super::cpus::{ClientCpus, Placement, Scheduler};
 use super::device_offload::DeviceOffloads;
 use super::flows::Containers;
 use super::guest::Attach;
@@ -181,7 +181,7 @@ axes! {
     /// Where the two ends run.
     placement: Placement = cpus::PLACEMENT,
     /// CPUs of the client's flows, in turn; absent leaves them to the placement.
-    client_cpus: Option<Cpus> = cpus::CLIENT_CPUS,
+    client_cpus: Option<ClientCpus> = cpus::CLIENT_CPUS,
     /// How the client's flows are scheduled; absent is as everything else.
     scheduler: Option<Scheduler> = cpus::SCHEDULER,
     /// IP version.
