@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::loads::Unit;
 use crate::model::{
-    Axes, CellReport, CellStatus, CpuAccounting, Environment, LoadKind, Peer, RunReport,
-    RunSummary, VerdictReport, Warning, WarningCode, WayReport,
+    Axes, CellReport, CellStatus, CpuAccounting, EndpointMachine, EndpointUsed, EndpointsUsed,
+    Environment, LoadKind, Peer, RunReport, RunSummary, VerdictReport, Warning, WarningCode,
+    WayReport,
 };
 use crate::stats::{Estimate, Verdict};
 
@@ -94,6 +95,32 @@ pub(super) fn estimate(value: f64, half: f64) -> Estimate {
 
 /// A cell being built.
 pub(super) struct Builder(CellReport);
+
+/// Ends on two machines with so many CPUs, or on one of as many as the client's.
+pub(super) fn ends(client: u32, server: u32, are_one_machine: bool) -> EndpointsUsed {
+    let end = |cpus| EndpointUsed {
+        connect: "ssh host".to_owned(),
+        kernel: "6.1".to_owned(),
+        device: "eth0".to_owned(),
+        is_on_this_kernel: false,
+        round_trip_ns: 100_000,
+        machine: Some(EndpointMachine {
+            hostname: "host".to_owned(),
+            cpu_model: None,
+            cpus,
+            clock_source: None,
+            congestion_control: None,
+            cpu_accounting: CpuAccounting::IdleClock,
+        }),
+        interface: None,
+    };
+    EndpointsUsed {
+        server_address: "192.0.2.2".to_owned(),
+        client: end(client),
+        server: end(server),
+        are_one_machine: Some(are_one_machine),
+    }
+}
 
 /// A cell without failures, with the default of every axis and no figures yet.
 pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {

@@ -3,9 +3,9 @@
 use super::cells::Cells;
 use super::evidence::{Answer, Evidence, Value, scaled};
 use super::file::Row;
-use super::spec::{Figure, Here, Setting, Term};
+use super::spec::{End, Figure, Here, Setting, Term};
 use crate::assess::PER_GHZ;
-use crate::model::axis;
+use crate::model::{CellReport, axis};
 use crate::number::leading;
 use crate::quantity;
 use crate::stats::Estimate;
@@ -39,17 +39,34 @@ impl Evidence<'_> {
 
     fn figure(&self, figure: &Figure, wanted: &Cells, row: &Row) -> Answer<Estimate> {
         let cell = self.cell(wanted)?;
-        let found = cell.estimates.get(&figure.of);
-        let estimate = found.ok_or_else(|| self.not_measured(&figure.of))?;
+        let (name, cpus) = self.of_end(figure, cell)?;
+        let found = cell.estimates.get(&name);
+        let estimate = found.ok_or_else(|| self.not_measured(&name))?;
         let term = |term: &Term| match term {
-            Term::Cpus => Some(f64::from(self.report.run.environment.cpus)),
+            Term::Cpus => Some(f64::from(cpus?)),
             Term::Message => cell.axes.message_size_bytes.map(f64::from),
             Term::Seconds => row.seconds,
         };
         let product = |terms: &[Term]| terms.iter().map(term).product::<Option<f64>>();
         let factor = product(&figure.times).zip(product(&figure.over));
-        let (times, over) = factor.ok_or_else(|| self.not_measured(&figure.of))?;
+        let (times, over) = factor.ok_or_else(|| self.not_measured(&name))?;
         Ok(scaled(estimate, figure.factor * times / over))
+    }
+
+    /// The quantity of a figure, and the CPUs of the machine that it is of.
+    fn of_end(&self, figure: &Figure, cell: &CellReport) -> Answer<(String, Option<u32>)> {
+        let whole = (figure.of.clone(), Some(self.report.run.environment.cpus));
+        let ends = cell.endpoints.as_ref();
+        let apart = ends.filter(|ends| ends.are_one_machine == Some(false));
+        let (end, name) = match (figure.end, apart) {
+            (None, _) | (Some(End::Client), None) => return Ok(whole),
+            (Some(End::Server), None) => {
+                return Err("in the local column, which has both ends and all between".to_owned());
+            }
+            (Some(End::Client), Some(ends)) => (&ends.client, format!("client_{}", figure.of)),
+            (Some(End::Server), Some(ends)) => (&ends.server, format!("server_{}", figure.of)),
+        };
+        Ok((name, end.machine.as_ref().map(|machine| machine.cpus)))
     }
 
     fn not_measured(&self, name: &str) -> String {

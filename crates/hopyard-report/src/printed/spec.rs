@@ -29,6 +29,10 @@ pub(super) enum Here {
 #[serde(deny_unknown_fields)]
 pub(super) struct Figure {
     pub(super) of: String,
+    /// The machine of which the quantity is, where the ends have a machine each. Where they share one it is of both, and stands at
+    /// the client.
+    #[serde(default)]
+    pub(super) end: Option<End>,
     #[serde(default = "one")]
     pub(super) factor: f64,
     #[serde(default)]
@@ -37,11 +41,21 @@ pub(super) struct Figure {
     pub(super) over: Vec<Term>,
 }
 
+/// An end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum End {
+    /// netperf's local machine.
+    Client,
+    /// netperf's remote machine.
+    Server,
+}
+
 /// A factor or divisor of a quantity.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Term {
-    /// CPUs of this machine.
+    /// CPUs of this machine, or of that of the end.
     Cpus,
     /// Bytes of a message.
     Message,

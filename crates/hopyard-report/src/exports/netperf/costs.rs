@@ -73,35 +73,14 @@ mod tests {
     use super::super::render;
     use super::*;
     use crate::fixture;
-    use crate::model::{CpuAccounting, EndpointMachine, EndpointsUsed, LoadKind, Peer};
+    use crate::model::{LoadKind, Peer};
 
     /// The client's machine has 8 CPUs, the server's 2; one figure of the server's is missing.
     #[test]
     fn local_and_remote_are_the_machines_of_client_and_server() {
-        let end = |cpus| EndpointUsed {
-            connect: "ssh host".to_owned(),
-            kernel: "6.1".to_owned(),
-            device: "eth0".to_owned(),
-            is_on_this_kernel: false,
-            round_trip_ns: 100_000,
-            machine: Some(EndpointMachine {
-                hostname: "host".to_owned(),
-                cpu_model: None,
-                cpus,
-                clock_source: None,
-                congestion_control: None,
-                cpu_accounting: CpuAccounting::IdleClock,
-            }),
-            interface: None,
-        };
         let line_of = |are_one_machine: bool, load, figures: &[(&str, f64)]| {
             let mut cell = fixture::cell("as-is", Peer::Local, load).build();
-            cell.endpoints = Some(EndpointsUsed {
-                server_address: "192.0.2.2".to_owned(),
-                client: end(8),
-                server: end(2),
-                are_one_machine: Some(are_one_machine),
-            });
+            cell.endpoints = Some(fixture::ends(8, 2, are_one_machine));
             for (name, value) in figures {
                 let estimate = fixture::estimate(*value, 0.1);
                 cell.estimates.insert((*name).to_owned(), estimate);

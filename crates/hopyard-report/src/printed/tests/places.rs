@@ -4,6 +4,7 @@ use super::super::evidence::{Evidence, Value};
 use super::super::file::{File, Table};
 use super::super::spec::Here;
 use super::{code, coded, evidence, file, of_plan, stored};
+use crate::fixture;
 use crate::model::{CellReport, LoadKind, Peer, RunReport};
 
 const STREAM: LoadKind = LoadKind::TcpStream;
@@ -239,6 +240,40 @@ fn of_2007() {
             }
         }
     }
+}
+
+/// Each column has the figures and the CPUs of its own machine.
+#[test]
+fn ends_with_machines_of_their_own_fill_both_columns() {
+    let title = "Native: no namespace: TCP_STREAM";
+    let filled = |are_one_machine| {
+        let set = [("message_size", "1400"), ("rate", "1gbit")];
+        let mut cell = coded("native", Peer::Far, STREAM, &set);
+        cell.endpoints = Some(fixture::ends(8, 5, are_one_machine));
+        for (name, value) in [
+            ("client_busy_cores", 0.8),
+            ("server_busy_cores", 0.6),
+            ("client_cpu_ns_per_byte", 3.0),
+            ("server_cpu_ns_per_byte", 7.0),
+        ] {
+            let estimate = fixture::estimate(value, 0.001);
+            cell.estimates.insert(name.to_owned(), estimate);
+        }
+        let mut report = of_plan("netns-macvlan-2007", "native");
+        report.cells.push(cell.clone());
+        let (file, run) = (file("netns-macvlan-2007"), stored());
+        let evidence = evidence(&file, &report, &run);
+        let figure = |column| match answer(&evidence, title, &[], column) {
+            Ok(Value::Measured(estimate)) => Some((estimate.value * 1e6).round() / 1e6),
+            _ => None,
+        };
+        ([5, 6, 7, 8].map(figure), cell)
+    };
+    let apart = [10.0, 12.0, 3.0 * 1.024, 7.0 * 1.024].map(Some);
+    assert_eq!(filled(false).0, apart);
+    let ([local, remote, _, _], cell) = filled(true);
+    near(local.unwrap(), &cell, 1.02 / 2.0);
+    assert_eq!(remote, None);
 }
 
 #[test]

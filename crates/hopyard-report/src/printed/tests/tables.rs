@@ -178,7 +178,8 @@ fn a_table_of_lines() {
     ³ in the local column, which has both ends and all between
     The first line is of the sender, the second of the receiver. Demand: for each kilobyte that arrived.
     Messages: what the rates here come to in as many seconds as the printed test took.
-    CPU and demand here are of both ends and all between, in the local columns.
+    Where both ends are on one machine, CPU and demand are of both and all between, in the local
+      columns.
 
     The same over native: Namespace behind an etun pair, IP routing: UDP_STREAM
                    Messages                CPU  Service
