@@ -1,5 +1,7 @@
 //! Published figures stand beside the points that they are of.
 
+use std::collections::BTreeSet;
+
 use toml::Value;
 
 use super::oracle::{self, Part, Planned, Properties};
@@ -8,6 +10,34 @@ use super::*;
 use crate::assess::PER_GHZ;
 use crate::stats;
 use crate::what::What;
+
+/// The plan of all scenarios has a cell for each row of the tables of 2011, and no other.
+#[test]
+fn every_row_of_2011_is_a_cell_of_its_plan() {
+    let text = include_str!("../../../../published/multiqueue-tap-2011.toml");
+    let file: toml::Table = text.parse().unwrap();
+    let plan = plan::find("multiqueue-tap-2011-scenarios").unwrap();
+    let cells = cells_without_a_host(&plan);
+    let own: Vec<Properties> = cells.iter().map(oracle::properties).collect();
+    let (mut rows, mut met) = (0, BTreeSet::new());
+    for table in file["table"].as_array().unwrap() {
+        for row in table["rows"].as_array().unwrap() {
+            let mut wanted = toml::Table::new();
+            for of in [&table["cells"], &row["cells"]] {
+                wanted.extend(of.as_table().unwrap().clone());
+                wanted.extend(of["set"].as_table().unwrap().clone());
+            }
+            wanted.remove("set");
+            let is_it = |at: &usize| oracle::is_meant(&wanted, &own[*at]);
+            let found: Vec<usize> = (0..own.len()).filter(is_it).collect();
+            assert_eq!(found.len(), 1, "{wanted}: {found:?}");
+            met.extend(found);
+            rows += 1;
+        }
+    }
+    // A guest of one CPU has one queue in both modes.
+    assert_eq!((rows, met.len(), own.len()), (256, 224, 224));
+}
 
 /// What was published of a point, by the text of the rule and the plan.
 pub(super) fn of(part: &Part<'_>, members: &oracle::Point) -> Option<f64> {

@@ -256,6 +256,7 @@ pub static PLANS: &[(&str, &str)] = plans![
     "rootless",
     "multiqueue-tap-2011",
     "multiqueue-tap-2011-guest",
+    "multiqueue-tap-2011-scenarios",
     "multiqueue-tap-2011-tun",
     "multiqueue-tap-2011-tuning",
     "multiqueue-tap-2011-threads",
@@ -371,7 +372,7 @@ mod tests {
     fn an_unknown_plan_lists_the_known() {
         assert_eq!(
             find("nothing").unwrap_err().to_string(),
-            "there is no plan `nothing`: choose paths, all-paths, netback-direct-2006, netback-direct-2006-unpaced, netback-direct-2006-host, netback-direct-2006-tables, netns-macvlan-2007, netns-macvlan-2007-causes, netns-macvlan-2007-sweep, namespace-switching-2014, namespace-switching-2014-flags, namespace-switching-2014-placement, direct-switch, direct-switch-ports, tap-switches, services, local-shortcuts, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, multiqueue-tap-2011-tun, multiqueue-tap-2011-tuning, multiqueue-tap-2011-threads, planetlab-containers-2007, planetlab-rotation-2007, planetlab-switches-2007, planetlab-routing-2007, planetlab-chains-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
+            "there is no plan `nothing`: choose paths, all-paths, netback-direct-2006, netback-direct-2006-unpaced, netback-direct-2006-host, netback-direct-2006-tables, netns-macvlan-2007, netns-macvlan-2007-causes, netns-macvlan-2007-sweep, namespace-switching-2014, namespace-switching-2014-flags, namespace-switching-2014-placement, direct-switch, direct-switch-ports, tap-switches, services, local-shortcuts, encryption, rootless, multiqueue-tap-2011, multiqueue-tap-2011-guest, multiqueue-tap-2011-scenarios, multiqueue-tap-2011-tun, multiqueue-tap-2011-tuning, multiqueue-tap-2011-threads, planetlab-containers-2007, planetlab-rotation-2007, planetlab-switches-2007, planetlab-routing-2007, planetlab-chains-2007, planetlab-settling-2007, planetlab-settling-groups-2007, or name a .toml file"
         );
     }
 }

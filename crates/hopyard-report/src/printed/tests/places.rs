@@ -158,7 +158,7 @@ fn of_2011_with_the_stand_in() {
 
 #[test]
 fn of_2011_with_guests() {
-    every_scenario("multiqueue-tap-2011-guest", |s, smp, queues, n| {
+    every_scenario("multiqueue-tap-2011-scenarios", |s, smp, queues, n| {
         let (load, peer, size) = scenario(s);
         let set = [
             ("flows", n),

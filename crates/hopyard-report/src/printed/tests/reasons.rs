@@ -30,7 +30,8 @@ fn rows_of_more_cpus_say_so() {
     report.run.environment.cpus = 4;
     let (file, run) = (file("multiqueue-tap-2011"), stored());
     insta::assert_snapshot!(notes(&text(&evidence(&file, &report, &run), MULTI)), @r"
-    ¹ this plan plays a guest of 2 CPUs and no other; `hopyard run multiqueue-tap-2011-guest` has others
+    ¹ this plan plays a guest of 2 CPUs and no other; `hopyard run multiqueue-tap-2011-scenarios` has
+      others
     ² flows=2 is not in this run
     ³ flows=4 is not in this run
     ⁴ flows=8 is not in this run
@@ -114,7 +115,7 @@ fn plans_and_formats_that_have_no_tables() {
     };
     let other = said(&fixture::paths(), "text");
     assert!(matches!(other, Error::NoReport { .. }));
-    insta::assert_snapshot!(other, @"plan `paths` belongs to none of the reports; those of netns-macvlan-2007, multiqueue-tap-2011, multiqueue-tap-2011-guest, namespace-switching-2014, netback-direct-2006, planetlab-containers-2007, planetlab-rotation-2007, planetlab-settling-2007, planetlab-settling-groups-2007 do");
+    insta::assert_snapshot!(other, @"plan `paths` belongs to none of the reports; those of netns-macvlan-2007, multiqueue-tap-2011, multiqueue-tap-2011-guest, multiqueue-tap-2011-scenarios, namespace-switching-2014, netback-direct-2006, planetlab-containers-2007, planetlab-rotation-2007, planetlab-settling-2007, planetlab-settling-groups-2007 do");
     let report = of_plan("netns-macvlan-2007", "native");
     insta::assert_snapshot!(said(&report, "csv"), @"published tables are not written as CSV: choose text, markdown, html");
 }
