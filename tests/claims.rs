@@ -45,6 +45,16 @@ fn claims_are_listed_and_shown() {
     run(&["claims", "show", "namespace-switching-2014"])
         .exits(0)
         .prints(&["NS1 ", "NS13", "NS-Q6"]);
+    // A question alone, and one beside a claim.
+    let question = run(&["claims", "show", "nd-q4"]);
+    question
+        .exits(0)
+        .prints(&["Is the bridge cost netfilter?", "method", "here  "]);
+    let said = &question.stdout;
+    assert!(!said.contains("Most of the bridge"), "{said}");
+    run(&["claims", "show", "ND-Q4", "PL3"])
+        .exits(0)
+        .prints(&["PL3 ", "ND-Q4 "]);
     run(&["schema", "--claims"])
         .exits(0)
         .prints(&["hopyard/claims/1"]);

@@ -44,7 +44,7 @@ pub(super) enum Page {
 /// Claims with their verdicts, as text for people.
 pub(super) fn blocks(report: &ClaimsReport, detail: Detail, page: Page) -> Vec<Block> {
     if report.reports.iter().any(|one| !one.questions.is_empty()) {
-        return questions::compose(report, detail);
+        return questions::compose(report, detail, page);
     }
     match detail {
         Detail::Brief => brief::compose(report, page),

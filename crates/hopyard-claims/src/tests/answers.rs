@@ -73,6 +73,37 @@ fn an_answer_is_made_of_its_figures() {
     insta::assert_snapshot!(none.answer, @"Missing: plan plan was not run. Missing: a bridge in hardware.");
 }
 
+/// On a page each question is a row; a terminal is too narrow for that.
+#[test]
+fn answers_in_brief_are_rows() {
+    let report = one_question(BRIDGE);
+    let chosen = choose_questions(std::slice::from_ref(&report), &[]).unwrap();
+    let run = made(&[("veth", 1e9), ("bridge", 0.8e9)], 10, 0.001);
+    let document = answers(&chosen, &of_runs(vec![run]));
+    let shown = |format: &str| (export(format).unwrap().claims.unwrap())(&document, Detail::Brief);
+    insta::assert_snapshot!(shown("markdown"), @r"
+    1 open question: 1 answered, 0 partly answered, 0 open. Linux 6 · cpu, 2 CPUs · hopyard 0, 2026-01-01.
+
+    Measured by plan plan: 10 blocks × 0.2 s, 95 % confidence.
+
+    ### Of mine (mine)
+
+    | question | what is asked       | here     | what this machine says                                       |
+    | -------- | ------------------- | -------- | ------------------------------------------------------------ |
+    | X-Q1     | Is a bridge slower? | answered | It is not as fast: goodput, bridge / veth is 0.800 (0.799 to 0.801). |
+    ");
+    insta::assert_snapshot!(shown("text"), @"
+    1 open question: 1 answered, 0 partly answered, 0 open. Linux 6 · cpu, 2 CPUs · hopyard 0,
+    2026-01-01.
+
+    Measured by plan plan: 10 blocks × 0.2 s, 95 % confidence.
+
+    Of mine (mine)
+    - X-Q1 Is a bridge slower? answered: It is not as fast: goodput, bridge / veth is 0.800 (0.799 to
+      0.801).
+    ");
+}
+
 /// Of two places one may lie outside by chance: what is shown of one alone is not shown of one of two.
 #[test]
 fn places_of_a_question_share_its_risk() {

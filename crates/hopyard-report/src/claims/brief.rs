@@ -9,18 +9,7 @@ use crate::plain;
 /// Under a heading of its own: machine and date, and a row for each claim. A terminal is too narrow for such rows and
 /// gets the sentences.
 pub(super) fn compose(report: &ClaimsReport, page: Page) -> Vec<Block> {
-    let mut blocks = vec![Block::Paragraph(format!(
-        "{}. {}.",
-        tally(report),
-        where_and_when(report)
-    ))];
-    let plans: Vec<String> = report.runs.iter().map(of_run).collect();
-    if !plans.is_empty() {
-        blocks.push(Block::Paragraph(format!(
-            "Measured by {}.",
-            plans.join("; ")
-        )));
-    }
+    let mut blocks = opening(report, &tally(report));
     for one in &report.reports {
         if report.reports.len() > 1 {
             blocks.push(Block::Subheading(format!("{} ({})", one.title, one.report)));
@@ -29,6 +18,22 @@ pub(super) fn compose(report: &ClaimsReport, page: Page) -> Vec<Block> {
             Page::Terminal => Block::List(one.claims.iter().map(sentence).collect()),
             Page::Wide => Block::Table(table(&one.claims)),
         });
+    }
+    blocks
+}
+
+/// How many there are of each kind, where and when that was measured, and by which plans.
+pub(super) fn opening(report: &ClaimsReport, tally: &str) -> Vec<Block> {
+    let mut blocks = vec![Block::Paragraph(format!(
+        "{tally}. {}.",
+        where_and_when(report)
+    ))];
+    let plans: Vec<String> = report.runs.iter().map(of_run).collect();
+    if !plans.is_empty() {
+        blocks.push(Block::Paragraph(format!(
+            "Measured by {}.",
+            plans.join("; ")
+        )));
     }
     blocks
 }

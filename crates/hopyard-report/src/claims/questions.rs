@@ -1,36 +1,69 @@
 //! Open questions with the figures that answer them.
 
-use super::{Detail, alone, of_run, of_warnings, quoted};
+use super::{Detail, Page, alone, brief, of_run, of_warnings, quoted};
 use crate::document::{Block, Cell, Column, Part, Row, Table};
 use crate::model::{AnswerFigure, Answered, ClaimsReport, QuestionReport, ReportOfClaims};
 use crate::number::ABSENT;
 use crate::plain;
 
 /// The questions of each report with their answers; with all points if they are requested.
-pub(super) fn compose(report: &ClaimsReport, detail: Detail) -> Vec<Block> {
+pub(super) fn compose(report: &ClaimsReport, detail: Detail, page: Page) -> Vec<Block> {
+    if detail == Detail::Brief {
+        return in_brief(report, page);
+    }
     let mut blocks = vec![
         Block::Title("hopyard claims --questions".to_owned()),
         Block::Facts(vec![tally(report)]),
     ];
     let machine = report.machine.as_deref().map(plain::line);
     blocks.extend(machine.map(|line| Block::Facts(vec![line])));
-    if detail != Detail::Brief {
-        blocks.extend(
-            report
-                .runs
-                .iter()
-                .map(|run| Block::Facts(vec![of_run(run)])),
-        );
-    }
-    for one in report
-        .reports
-        .iter()
-        .filter(|one| !one.questions.is_empty())
-    {
+    let plans = report.runs.iter().map(of_run);
+    blocks.extend(plans.map(|line| Block::Facts(vec![line])));
+    for one in with_questions(report) {
         blocks.extend(of_report(one, detail));
     }
     blocks.extend(of_warnings(report));
     blocks
+}
+
+/// Each question in one row. A terminal is too narrow for such rows and gets the sentences.
+fn in_brief(report: &ClaimsReport, page: Page) -> Vec<Block> {
+    let mut blocks = brief::opening(report, &tally(report));
+    for one in with_questions(report) {
+        blocks.push(Block::Subheading(format!("{} ({})", one.title, one.report)));
+        blocks.push(match page {
+            Page::Terminal => Block::List(one.questions.iter().map(said).collect()),
+            Page::Wide => Block::Table(in_rows(&one.questions)),
+        });
+    }
+    blocks
+}
+
+fn with_questions(report: &ClaimsReport) -> impl Iterator<Item = &ReportOfClaims> {
+    let reports = report.reports.iter();
+    reports.filter(|one| !one.questions.is_empty())
+}
+
+fn in_rows(questions: &[QuestionReport]) -> Table {
+    let row = |one: &QuestionReport| {
+        let texts = [
+            one.id.as_str(),
+            &one.question,
+            one.answered.words(),
+            &one.answer,
+        ];
+        Row::Cells(texts.map(|text| Cell::lone(plain::line(text))).into())
+    };
+    Table {
+        columns: vec![
+            Column::left(&["question"]),
+            Column::left(&["what is asked"]),
+            Column::left(&["here"]),
+            Column::left(&["what this machine says"]),
+        ],
+        keys: 1,
+        rows: questions.iter().map(row).collect(),
+    }
 }
 
 /// `29 open questions: 9 answered, 11 partly answered, 9 open`.

@@ -136,7 +136,7 @@ enum ClaimsCommand {
     },
     /// Say what a claim is, how it is judged, and what that needs
     Show {
-        /// Claims by id, or reports by name
+        /// Claims and open questions by id, or reports by name
         #[arg(required = true, value_name = "ID|REPORT")]
         names: Vec<String>,
     },

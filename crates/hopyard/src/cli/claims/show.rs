@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::reports;
-use crate::claims::{self, Check, Chosen, Claim, Code, Judge};
+use crate::claims::{self, Check, Chosen, Claim, Code, Judge, Question, Report};
 use crate::cli::{Done, pretty, print, table};
 
 /// Every claim in a line.
@@ -70,29 +70,41 @@ fn codes(claim: &Claim) -> String {
     codes.join(" ")
 }
 
-/// Each claim with its rule, and the open questions of the named reports.
+/// Each claim with its rule, and each open question that is named or whose report is.
 pub(super) fn show(names: &[String]) -> Done {
     let reports = reports()?;
+    let all = || {
+        reports
+            .iter()
+            .flat_map(|report| report.questions.iter().map(move |one| (report, one)))
+    };
+    let is_one = |name: &String| all().any(|(_, one)| one.id.eq_ignore_ascii_case(name));
+    let (asked, others): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_one);
     let mut text = String::new();
-    for one in claims::choose(reports, names)? {
-        text.push_str(&described(one));
+    if asked.is_empty() || !others.is_empty() {
+        for one in claims::choose(reports, &others)? {
+            text.push_str(&described(one));
+        }
     }
-    let whole = reports
-        .iter()
-        .filter(|report| names.contains(&report.report));
-    for report in whole {
-        for question in &report.questions {
-            text.push_str(&format!(
-                "{}  {}\n  method    {}\n",
-                question.id, question.question, question.method
-            ));
-            for figure in &question.figures {
-                text.push_str(&format!("  here      {}\n", how(&figure.0, &report.plan)));
-            }
-            text.push('\n');
+    for (report, question) in all() {
+        let is_named = asked.iter().any(|id| id.eq_ignore_ascii_case(&question.id));
+        if is_named || names.contains(&report.report) {
+            text.push_str(&asked_of(report, question));
         }
     }
     print(&text)
+}
+
+fn asked_of(report: &Report, question: &Question) -> String {
+    let mut text = format!(
+        "{}  {}\n  method    {}\n",
+        question.id, question.question, question.method
+    );
+    for figure in &question.figures {
+        text.push_str(&format!("  here      {}\n", how(&figure.0, &report.plan)));
+    }
+    text.push('\n');
+    text
 }
 
 fn described(one: Chosen<'_>) -> String {
