@@ -142,6 +142,7 @@ impl<'a> Blocks<'a> {
             if group.setting != now {
                 // No lab exists while a command runs (docs/ab.md).
                 labs = Labs::default();
+                let_netns_cleanup_end().map_err(stop)?;
                 self.switch(group.setting)?;
                 now = group.setting;
             }
@@ -208,7 +209,10 @@ impl<'a> Blocks<'a> {
             }
             return Ok(quiet.cores);
         }
-        // Always under the same setting.
+        // Always under the same setting, and while no lab exists.
+        if self.prepared.header.settings.is_some() {
+            let_netns_cleanup_end().map_err(stop)?;
+        }
         self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
         let mut reading = self.prepared.sampler.read_quiet().map_err(stop)?;
         if let Some(known) = self.quiet {

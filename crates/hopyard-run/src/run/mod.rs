@@ -219,7 +219,15 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
     }
     if let (Some(host), Some(commands)) = (&mut host, &plan.settings) {
         host.limit(plan.time_limit);
-        header.settings = Some(pilot(host, commands, header.turn_ns.is_some())?);
+        // The labs that were tried are gone before a command runs.
+        measure::let_netns_cleanup_end()?;
+        let piloted = pilot(host, commands, header.turn_ns.is_some()).or_else(|error| {
+            // A host that was not restored is the graver of the two.
+            host.restore()
+                .inspect_err(|_| crate::note(format_args!("{}", crate::chain(&error))))?;
+            Err(error)
+        });
+        header.settings = Some(piloted?);
     }
     Ok(Prepared {
         sampler,
@@ -336,6 +344,10 @@ impl Prepared {
 
     /// Restores the host, if settings were compared.
     fn restore(&self) -> Result<(), Error> {
+        if self.host.borrow().is_some() {
+            // Its command may need what the last labs used. Ctrl-C ends this wait alone.
+            let _ = measure::let_netns_cleanup_end();
+        }
         match self.host.borrow_mut().as_mut().map(Host::restore) {
             None | Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(measure::Error::from(error).into()),

@@ -142,7 +142,9 @@ fn ended(
 ) -> io::Result<Ended> {
     let began = Instant::now();
     let mut still_running = Some(still_running);
-    let process = Process::open(child.id()).map_err(io::Error::other)?;
+    let process = Process::open(child.id())
+        .map_err(io::Error::other)
+        .inspect_err(|_| end_group(&child))?;
     let within = |span| {
         process
             .as_ref()
@@ -162,7 +164,10 @@ fn ended(
         if !within(GRACE) {
             end_group(&child);
         }
-        child.wait()?;
+        // One that waits in the kernel cannot be ended, and is not waited for.
+        if within(Duration::ZERO) {
+            child.wait()?;
+        }
         return Ok(ended);
     }
     child.wait().map(Ended::ByItself)
