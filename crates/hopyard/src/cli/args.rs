@@ -68,7 +68,7 @@ pub(super) struct RunArgs {
     /// Length of a measured window
     #[arg(long, value_name = "TIME", value_parser = crate::plan::window)]
     pub(super) window: Option<Duration>,
-    /// Time of traffic before each window that is not counted; `0s` counts from the first packet on
+    /// Time of traffic before each window that is not counted; `0s` counts from the first packet on. Turns have a few ms of their own
     #[arg(long, value_name = "TIME", value_parser = crate::plan::warm_up)]
     pub(super) warm_up: Option<Duration>,
     /// Measure compared cells in short turns, side by side (on, the default), or one after another (off)
@@ -103,7 +103,8 @@ pub(super) struct RunArgs {
     /// A gate: fail if a cell is shown to be worse than its base by more than this
     #[arg(long, value_name = "LOSS", value_parser = units::parse_loss)]
     pub(super) fail_on: Option<f64>,
-    /// Stop measuring after this time
+    /// Stop measuring after this time; until then blocks are added beyond the plan's largest number, unless the plan has one number of
+    /// blocks or --blocks is given
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
     pub(super) time_limit: Option<Duration>,
     /// Keep CPUs from halting while measuring: on virtual machines this avoids the steal of wake-ups. Figures are those of a machine whose

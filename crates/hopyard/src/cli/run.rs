@@ -165,6 +165,11 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
         rootless::enter()?;
     }
     let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
+    if args.warm_up.is_some() && prepared.header.turn_ns.is_some() {
+        crate::note(format_args!(
+            "cells that take turns have some ms of traffic before each turn, whatever --warm-up says: --turns off measures them one after another"
+        ));
+    }
     prepared.header.profile = args.profile;
     let directory = destination(args.out.as_deref(), &prepared.header.id);
     Ok((prepared, directory))
@@ -245,6 +250,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
                 .to_owned(),
         ));
     }
+    let has_range = plan.blocks.min < plan.blocks.max;
     if args.quick {
         plan.apply_quick_preset();
     }
@@ -252,8 +258,8 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     plan.warm_up = args.warm_up.unwrap_or(plan.warm_up);
     if let Some(difference) = args.decide {
         plan.decide_at(difference);
-    } else if args.time_limit.is_some() && args.blocks.is_none() {
-        // The whole given time may be used.
+    } else if args.time_limit.is_some() && args.blocks.is_none() && has_range {
+        // The whole given time may be used. A plan of a fixed number of blocks means that number.
         plan.blocks.max = Blocks::MOST;
     }
     plan.turns = args.turns.unwrap_or(plan.turns);
@@ -274,6 +280,12 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         plan.compare_settings(settings);
     }
     args.endpoints.apply(&mut plan, args)?;
+    if args.keep_awake && plan.endpoints.is_some() {
+        return Err(Failure::request(format!(
+            "--keep-awake keeps this machine's CPUs awake, and plan {} measures between endpoints that are reached by commands: leave it out",
+            plan.name
+        )));
+    }
     plan.fail_on = args.fail_on;
     plan.needs = Need::all(&args.need)
         .map_err(Failure::request)?
