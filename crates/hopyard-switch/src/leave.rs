@@ -43,9 +43,9 @@ impl Switch {
         Ok(seen)
     }
 
-    /// Takes ports away whose devices the caller is about to remove; devices that are no ports, or gone, are passed over, and
-    /// so is a switch that is gone. A classifier is left to go with its device; until then it drops what the device
-    /// sends.
+    /// Takes ports away whose devices the caller is about to remove; devices that are no ports are passed over, and so is a switch
+    /// that is gone. For a device that is gone, all ports go whose devices are: the switch answers for nobody who is not there. A
+    /// classifier is left to go with its device; until then it drops what the device sends.
     ///
     /// # Errors
     /// The switch is in another namespace or of another version; the kernel's maps cannot be written.
@@ -54,14 +54,21 @@ impl Switch {
             return Ok(());
         };
         let here = switch.here(&format!("remove ports from switch `{name}`"))?;
+        let mut any_is_gone = false;
         for device in devices {
             let index = match here.handle.index(device) {
-                Err(hopyard_net::Error::Missing { .. }) => continue,
+                Err(hopyard_net::Error::Missing { .. }) => {
+                    any_is_gone = true;
+                    continue;
+                }
                 found => found?,
             };
             if let Some(slot) = switch.state.slot_of(index) {
                 switch.release(slot, Program::Stays)?;
             }
+        }
+        if any_is_gone {
+            switch.repair()?;
         }
         switch.learn_what_is_lacking()
     }

@@ -239,6 +239,22 @@ fn questions_are_answered_from_the_table() {
     );
 }
 
+/// A guest ends with its device, and whoever removes its port is told by name. Nobody is answered for it any more.
+#[test]
+fn nobody_is_answered_for_a_guest_that_is_gone() {
+    let world = World::build("answers-gone", 3, true, true, |n, port| {
+        port.ips = vec![format!("192.0.2.1{n}").parse().unwrap()];
+    });
+    world.end_guest(1);
+    world.in_hub(|| Switch::release_ports(world.name(), &["p1"]).unwrap());
+    let ears = world.ears_for(0x0806);
+    let asker = world.mac("g0");
+    world.send("g0", &arp(asker, asker, [192, 0, 2, 10], [192, 0, 2, 11]));
+    let mut who: Vec<String> = ears.heard().into_iter().map(|(who, _)| who).collect();
+    who.sort_unstable();
+    assert_eq!(who, ["g2", "wire"]);
+}
+
 #[test]
 fn a_switch_is_found_again_and_upgraded_in_place() {
     let world = World::new("again", 2, true);
