@@ -237,6 +237,34 @@ fn what_cannot_be_is_said_before_anything_changes() {
     });
 }
 
+/// The second guest's name for its device is not that of the file any more, which may be its own doing: its port stays.
+#[test]
+fn a_guest_that_renames_its_device_keeps_its_port() {
+    apart(|| {
+        let site = Site::new();
+        let files = Files::new();
+        let guest = site.guests[1].proc_path();
+        let described = TWO.replace(
+            "device = \"p1\"",
+            &format!(
+                "netns = \"{}\"\ndevice = \"eth0\"\noptional = true",
+                guest.display()
+            ),
+        );
+        let file = files.write(&described);
+        apply(&site, &file, &[]).exits(0);
+        let before = site.programs();
+        let inside = Handle::new(&site.guests[1]).unwrap();
+        inside.set_down("eth0").unwrap();
+        inside.rename("eth0", "mine").unwrap();
+        let said = apply(&site, &file, &[]);
+        said.exits(0)
+            .prints(&["optional port left out: there is no device `eth0`", "p1"]);
+        assert_eq!(before, site.programs());
+        site.switch(&["delete", NAME]).exits(0);
+    });
+}
+
 #[test]
 fn what_export_prints_makes_the_same_switch() {
     apart(|| {

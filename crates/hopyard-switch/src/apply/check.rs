@@ -9,7 +9,7 @@ use super::devices::{Device, Sought, find};
 use super::plan::steps;
 use super::problem::Problem;
 use super::shortcut;
-use super::{Plan, PortSpec, Present, PresentPort, SwitchSpec};
+use super::{Change, Plan, PortSpec, Present, PresentPort, SwitchSpec, Why};
 use crate::bpffs::check_name;
 use crate::error::{Error, Result};
 use crate::here::{Here, check_uplink};
@@ -49,6 +49,7 @@ impl SwitchSpec {
         let mut places = Vec::new();
         let mut ends = BTreeMap::new();
         let mut indices = BTreeSet::new();
+        let mut may_be_described = false;
         for (n, port) in self.ports.iter().enumerate() {
             match found(&here, &self.name, port, present.as_ref()) {
                 Ok((port, device)) => {
@@ -58,7 +59,10 @@ impl SwitchSpec {
                     wanted.ports.push(port);
                     places.push(n);
                 }
-                Err((_, Sought::Missing(why))) if port.optional => plan.missing.push(why),
+                Err((_, Sought::Missing(why))) if port.optional => {
+                    may_be_described |= port.guest.is_some();
+                    plan.missing.push(why);
+                }
                 Err((key, sought)) => {
                     plan.problems.push(Problem::of_device(Some(n), key, sought));
                 }
@@ -86,9 +90,28 @@ impl SwitchSpec {
             ..problem
         }));
         (plan.changes, plan.left_alone) = steps(&wanted, present.as_ref(), &host, &ends, prune);
+        if may_be_described {
+            leave_undescribed_alone(&mut plan);
+        }
         shortcut::check(&mut plan)?;
         Ok(plan)
     }
+}
+
+/// Whoever is in a namespace may rename its device, and then the host's end is not found by it. That must not take its port off, after
+/// which it would talk to the host itself.
+fn leave_undescribed_alone(plan: &mut Plan) {
+    let left_alone = &mut plan.left_alone;
+    plan.changes.retain(|change| match change {
+        Change::Remove {
+            device,
+            why: Why::Undescribed,
+        } => {
+            left_alone.push(device.clone());
+            false
+        }
+        _ => true,
+    });
 }
 
 /// The port with all that its device says, and the device. A port that stands keeps its own Ethernet address unless another is
