@@ -265,6 +265,32 @@ fn a_guest_that_renames_its_device_keeps_its_port() {
     });
 }
 
+/// As after a boot: the file is applied before the host and its gateway have their addresses, and again afterwards.
+#[test]
+fn applying_again_takes_over_addresses_of_the_host_and_its_gateway() {
+    apart(|| {
+        let site = Site::new();
+        let files = Files::new();
+        let file = files.write(TWO);
+        apply(&site, &file, &[]).exits(0);
+        let hub = Handle::new(&site.hub).unwrap();
+        let [own, gateway] = [7, 1].map(|last| Ipv4Addr::new(198, 51, 100, last).into());
+        hub.add_address("up0", own, 24).unwrap();
+        hub.add_route(None, Some(gateway), Some("up0")).unwrap();
+        let unknown = || {
+            let all = site.switch(&["show", NAME, "--json"]).exits(0).json();
+            let warnings = all["switches"][0]["warnings"].to_string();
+            ["198.51.100.7 ", "198.51.100.1 "].map(|ip| warnings.contains(ip))
+        };
+        assert_eq!(unknown(), [true, true]);
+        apply(&site, &file, &["--dry-run"]).exits(0);
+        assert_eq!(unknown(), [true, true]);
+        apply(&site, &file, &[]).exits(0).prints(&["nothing to do"]);
+        assert_eq!(unknown(), [false, false]);
+        site.switch(&["delete", NAME]).exits(0);
+    });
+}
+
 #[test]
 fn what_export_prints_makes_the_same_switch() {
     apart(|| {

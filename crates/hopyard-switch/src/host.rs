@@ -62,6 +62,14 @@ impl Switch {
         Ok(devices)
     }
 
+    /// As `learn_host`, of a switch by its name; one that is gone learns nothing.
+    pub(crate) fn learn_host_of(name: &str) -> Result<()> {
+        let Some((mut switch, _lock)) = Self::locked(name)? else {
+            return Ok(());
+        };
+        switch.learn_host_at_home()
+    }
+
     /// As [`Switch::learn_host`], where this is the switch's namespace: elsewhere the host's addresses are not to be seen.
     pub(crate) fn learn_host_at_home(&mut self) -> Result<()> {
         let here = Here::new()?;
@@ -150,12 +158,12 @@ impl Switch {
         Ok(config.uplink == 0 && held != 0)
     }
 
-    /// Addresses of the host that the table does not have.
+    /// Addresses of the host and its gateways that the table does not have.
     pub(crate) fn unknown_of_host(&self, handle: &Handle) -> Result<Vec<AddressKey>> {
         let now = self.addresses_of_host(handle, &mut HostDevices::default())?;
         let unknown = now
             .into_iter()
-            .filter(|(slot, key)| *slot == SLOT_HOST && self.state.addresses.get(key, 0).is_err());
+            .filter(|(_, key)| self.state.addresses.get(key, 0).is_err());
         Ok(unknown.map(|(_, key)| key).collect())
     }
 

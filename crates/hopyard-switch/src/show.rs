@@ -138,7 +138,7 @@ impl Switch {
                 .warnings
                 .extend(self.unknown_of_host(&handle)?.iter().map(|key| {
                     let wrong = format!(
-                        "the host has the address {} now, which ports are not kept from claiming: ",
+                        "the host or its gateway has the address {} now, which ports are not kept from claiming: ",
                         key.ip()
                     );
                     Warning::new(wrong, WayOut::Upgrade, " takes it over")

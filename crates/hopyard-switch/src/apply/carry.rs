@@ -16,7 +16,8 @@ use crate::switch::Switch;
 use crate::uplink::NewUplink;
 
 impl Plan {
-    /// Takes all steps, one after another, and tells of each that is done.
+    /// Takes all steps, one after another, and tells of each that is done. In the end ports are kept from the addresses that the host
+    /// and its gateways have by now, also where there was no step to take.
     ///
     /// # Errors
     /// There are [`Plan::problems`], and nothing was done; or a step failed: those before it are done, and comparing again
@@ -31,7 +32,7 @@ impl Plan {
             self.take(change, &mut last)?;
             done(change);
         }
-        Ok(())
+        Switch::learn_host_of(&self.name)
     }
 
     /// Is this device a port again by the end?
