@@ -95,29 +95,33 @@ static __always_inline bool in_prefix(const struct claimant *who, const struct a
 	return bpf_map_lookup_elem(&prefixes, &key);
 }
 
-/* fe80:: with the identifier made from the sender's Ethernet address (RFC 4291, appendix A). */
-static __always_inline bool is_own_link_local(const __u8 *ip, __u64 mac)
+/* The Ethernet address of which the identifier of an address below fe80:: is made (RFC 4291, appendix A); 0: of none. */
+static __always_inline __u64 maker_of(const __u8 *ip)
 {
-	const __u8 *m = (const void *)&mac;
+	__u8 mac[6] = { ip[8] ^ 2, ip[9], ip[10], ip[13], ip[14], ip[15] };
 
-	return ip[0] == 0xfe && ip[1] == 0x80 && !(ip[2] | ip[3] | ip[4] | ip[5] | ip[6] | ip[7]) &&
-	       ip[8] == (m[0] ^ 2) && ip[9] == m[1] && ip[10] == m[2] && ip[11] == 0xff &&
-	       ip[12] == 0xfe && ip[13] == m[3] && ip[14] == m[4] && ip[15] == m[5];
+	if (ip[0] != 0xfe || ip[1] != 0x80 || ip[2] | ip[3] | ip[4] | ip[5] | ip[6] | ip[7] || ip[11] != 0xff || ip[12] != 0xfe)
+		return 0;
+	return mac_from(mac);
 }
 
 /* Is the address the sender's, or, unless it is held to its own, nobody's that the table knows? */
 static __noinline bool may_claim(const struct claimant *who, const struct address_key *key)
 {
 	const struct address *address = bpf_map_lookup_elem(&addresses, key);
+	const struct station *made_of;
+	__u64 maker;
 
 	if (address && address->slot == who->slot)
 		return true;
 	/* First: a port that may send from any Ethernet address would otherwise have the link-local address of a gateway. */
 	if (address && address->slot < FIRST_PORT && !(who->flags & PORT_ROUTER))
 		return false;
-	if (is_own_link_local(key->ip, who->mac))
+	maker = maker_of(key->ip);
+	if (maker && maker == who->mac)
 		return true;
-	if (address && address->slot >= FIRST_PORT)
+	made_of = maker ? station_of(maker, who->vlan) : NULL;
+	if ((address && address->slot >= FIRST_PORT) || (made_of && made_of->slot != who->slot))
 		return is_free(who);
 	return !is_held(who) || in_prefix(who, key);
 }

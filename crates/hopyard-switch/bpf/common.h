@@ -62,10 +62,25 @@ static __always_inline bool is_tag(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
+/* 0x9100 to 0x9300: a tag for some switches, since before there was a type for a service's. */
+static __always_inline bool is_old_tag(__be16 proto)
+{
+	return (proto & bpf_htons(0xfcff)) == bpf_htons(0x9000) && proto != bpf_htons(0x9000);
+}
+
 /* 01:80:c2:00:00:00 to 0f: between neighbours only (STP, LLDP, pause, LACP). */
 static __always_inline bool is_reserved(__u64 mac)
 {
 	return (mac & 0xf0ffffffffffULL) == 0x0000c28001ULL;
+}
+
+/*
+ * What switches tell each other across bridges, and some believe of anybody: 01:80:c2:00:00:20 to 2f (MVRP, GARP), 01:00:0c:cc:cc:cc
+ * and cd (one maker's: CDP, VTP, DTP, a spanning tree for each VLAN).
+ */
+static __always_inline bool is_of_switches(__u64 mac)
+{
+	return (mac & 0xf0ffffffffffULL) == 0x200000c28001ULL || (mac & 0xfeffffffffffULL) == 0xcccccc0c0001ULL;
 }
 
 static __always_inline bool is_group(__u64 mac)

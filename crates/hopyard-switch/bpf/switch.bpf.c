@@ -162,7 +162,7 @@ static __always_inline int from_guest(struct __sk_buff *skb, enum port_hook at)
 	if (!is_own && (is_group(macs.src) || !macs.src))
 		return drop(skb, slot, DROP_SOURCE);
 	/* Before the outer tag goes: taking it away would put the inner one in its place, unseen. */
-	if (is_tag(macs.proto))
+	if (is_tag(macs.proto) || is_old_tag(macs.proto))
 		return drop(skb, slot, DROP_VLAN);
 	if (skb->vlan_present) {
 		/* VLAN 0 is a priority alone; anything else is not this port's to say. */
@@ -173,7 +173,7 @@ static __always_inline int from_guest(struct __sk_buff *skb, enum port_hook at)
 	}
 	if (!is_own && !owns_source(slot, port->vlan, port->flags, macs.src))
 		return drop(skb, slot, DROP_MAC);
-	if (is_group(macs.dst) && is_reserved(macs.dst))
+	if (is_group(macs.dst) && (is_reserved(macs.dst) || is_of_switches(macs.dst)))
 		return drop(skb, slot, DROP_RESERVED);
 	if (!is_plain(skb, port->flags, macs.proto)) {
 		refused = check_claims(skb, slot, macs.src, macs.proto);

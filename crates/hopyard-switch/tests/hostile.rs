@@ -229,6 +229,31 @@ fn link_protocols_stay_on_their_link() {
     }
 }
 
+/// Protocols of switches, and old tags for which some of them take a type: a port has no say in those, the wire has.
+#[test]
+fn guests_do_not_speak_as_switches() {
+    let world = mixed("switches");
+    let groups = [
+        [1, 0, 0x0c, 0xcc, 0xcc, 0xcc],
+        [1, 0, 0x0c, 0xcc, 0xcc, 0xcd],
+        [1, 0x80, 0xc2, 0, 0, 0x21],
+    ];
+    for (to, reason) in groups.map(|group| (group, "reserved")) {
+        let watch = Watch::new(&world, EXPERIMENT);
+        for guest in ["g0", "g1", "g2"] {
+            let frame = world::frame(to, world.mac(guest), EXPERIMENT, b"hello");
+            watch.dropped(guest, &frame, reason, &format!("{to:x?}"));
+        }
+    }
+    for kind in [0x9100, 0x9200, 0x9300] {
+        let watch = Watch::new(&world, kind);
+        for guest in ["g0", "g1", "g2"] {
+            let frame = world::frame(BROADCAST, world.mac(guest), kind, b"\0\x05\x08\0hello");
+            watch.dropped(guest, &frame, "vlan", &format!("{kind:#x}"));
+        }
+    }
+}
+
 #[test]
 fn arp_lies() {
     let world = mixed("arp");

@@ -241,6 +241,15 @@ fn is_reserved(mac: Mac) -> bool {
     mac[..5] == [1, 0x80, 0xc2, 0, 0] && mac[5] < 16
 }
 
+fn is_of_switches(mac: Mac) -> bool {
+    let garp = mac[..5] == [1, 0x80, 0xc2, 0, 0] && (0x20..0x30).contains(&mac[5]);
+    garp || [
+        [1, 0, 0x0c, 0xcc, 0xcc, 0xcc],
+        [1, 0, 0x0c, 0xcc, 0xcc, 0xcd],
+    ]
+    .contains(&mac)
+}
+
 fn is_tag(kind: u16) -> bool {
     kind == VLAN_TAG || kind == SERVICE_TAG
 }
@@ -435,7 +444,8 @@ impl Rules {
         if is_group(from) || from == [0; 6] {
             return Err("source");
         }
-        if is_tag(kind) || beside.is_some_and(|(_, tci)| tci & 0xfff != 0) {
+        let is_old_tag = [0x9100, 0x9200, 0x9300].contains(&kind);
+        if is_tag(kind) || is_old_tag || beside.is_some_and(|(_, tci)| tci & 0xfff != 0) {
             return Err("vlan");
         }
         if !port.macs.contains(&from) {
@@ -444,7 +454,7 @@ impl Rules {
                 return Err("mac");
             }
         }
-        if is_reserved(to) {
+        if is_reserved(to) || is_of_switches(to) {
             return Err("reserved");
         }
         let claims = Claims {
@@ -589,7 +599,12 @@ impl Claims<'_> {
         if ip == IpAddr::V6(link_local(self.from)) {
             return true;
         }
-        if is_a_ports {
+        let is_made_of = |of: &Port| {
+            let mut macs = of.macs.iter();
+            of.vlan == port.vlan && macs.any(|mac| ip == IpAddr::V6(link_local(*mac)))
+        };
+        let is_anothers = self.rules.ports.iter().any(is_made_of) && !is_made_of(port);
+        if is_a_ports || is_anothers {
             return port.is_free();
         }
         let within = |(first, bits): &(IpAddr, u8)| is_within(ip, *first, *bits);
