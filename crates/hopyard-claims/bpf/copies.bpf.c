@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Counts how often the kernel copies packets or their heads, and for whom.
+ * Counts how often the kernel copies packets or their heads that leave by a device of one network namespace, and for whom.
  *
  * A copy takes memory, which the slab allocator announces (include/trace/events/kmem.h). The call chain says which
  * function of net/core/skbuff.c asked for it, and who had called that one. No function has to be patched for that, as
- * fentry would.
+ * fentry would. Of which packet the copy is, the allocator does not know: of the one that this CPU gives to a device next, unless it
+ * takes up another one before (include/trace/events/net.h). Nothing else of the network runs on the CPU in between.
  */
 #include <linux/bpf.h>
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -25,6 +27,26 @@ struct span {
 /* Where the functions that copy are. */
 const volatile struct span copiers[COPIERS];
 
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+
+struct net {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+
+typedef struct {
+	struct net *net;
+} __attribute__((preserve_access_index)) possible_net_t;
+
+struct net_device {
+	possible_net_t nd_net;
+} __attribute__((preserve_access_index));
+
+struct sk_buff {
+	struct net_device *dev;
+} __attribute__((preserve_access_index));
+
 struct copied {
 	__u64 copier;
 	/* From the inside outwards. */
@@ -38,6 +60,29 @@ struct {
 	__type(value, __u64);
 } copies SEC(".maps");
 
+/* Inode number of the network namespace whose packets count. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} watched SEC(".maps");
+
+/* Copies of the packet that a CPU has in hand: a power of two, of which a packet takes two at the most. */
+#define IN_HAND 8
+
+struct in_hand {
+	__u64 count;
+	struct copied copies[IN_HAND];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct in_hand);
+} in_hand SEC(".maps");
+
 /* Copies for which there was no room in the map. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -46,21 +91,41 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
+static __always_inline void lose(void)
+{
+	__u32 zero = 0;
+	__u64 *times = bpf_map_lookup_elem(&lost, &zero);
+
+	if (times)
+		(*times)++;
+}
+
 static __always_inline void add(const struct copied *key)
 {
 	__u64 *times = bpf_map_lookup_elem(&copies, key);
 	__u64 once = 1;
-	__u32 zero = 0;
 
-	if (times) {
-		(*times)++;
-		return;
-	}
-	if (!bpf_map_update_elem(&copies, key, &once, BPF_NOEXIST))
-		return;
-	times = bpf_map_lookup_elem(&lost, &zero);
 	if (times)
 		(*times)++;
+	else if (bpf_map_update_elem(&copies, key, &once, BPF_NOEXIST))
+		lose();
+}
+
+static __always_inline struct in_hand *in_hand_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&in_hand, &zero);
+}
+
+static __always_inline void hold(const struct copied *key)
+{
+	struct in_hand *held = in_hand_here();
+
+	if (!held)
+		return;
+	/* What is no packet's for a device (messages of netlink) may come before: the last ones count. */
+	held->copies[held->count++ & (IN_HAND - 1)] = *key;
 }
 
 static __always_inline int count(void *ctx)
@@ -77,7 +142,7 @@ static __always_inline int count(void *ctx)
 			key.copier = copier;
 			for (int caller = 0; caller < CALLERS; caller++)
 				key.callers[caller] = frames[at + 1 + caller];
-			add(&key);
+			hold(&key);
 			return 0;
 		}
 	}
@@ -94,4 +159,35 @@ SEC("raw_tp/kmalloc")
 int kmalloc(void *ctx)
 {
 	return count(ctx);
+}
+
+/* The packet goes to a device. */
+SEC("raw_tp/net_dev_queue")
+int net_dev_queue(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct sk_buff *skb = (const void *)ctx->args[0];
+	struct in_hand *held = in_hand_here();
+	__u32 *netns, zero = 0;
+
+	if (!held || !held->count)
+		return 0;
+	netns = bpf_map_lookup_elem(&watched, &zero);
+	if (netns && *netns == BPF_CORE_READ(skb, dev, nd_net.net, ns.inum)) {
+		for (__u64 at = 0; at < IN_HAND; at++)
+			if (at < held->count)
+				add(&held->copies[at]);
+	}
+	held->count = 0;
+	return 0;
+}
+
+/* Another packet is taken up. */
+SEC("raw_tp/netif_receive_skb")
+int netif_receive_skb(void *ctx __attribute__((unused)))
+{
+	struct in_hand *held = in_hand_here();
+
+	if (held)
+		held->count = 0;
+	return 0;
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aya::maps::{MapData, PerCpuArray, PerCpuHashMap};
+use aya::maps::{Array, MapData, PerCpuArray, PerCpuHashMap};
 use aya::programs::RawTracePoint;
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 
 use super::{Error, Result, Timed};
-use crate::lab::{self, Lab};
+use crate::lab::{self, Lab, role};
 use crate::measure::Sampler;
 use crate::model::{Axes, Cell, FOR_A_VERDICT, LoadKind, Peer, axis};
 use crate::profile::Symbols;
@@ -16,8 +16,14 @@ use crate::profile::subsystems::{Place, place};
 use crate::units::float;
 
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/copies.bpf.o"));
-/// Where the kernel takes memory: programs with the names of these tracepoints (since Linux 6.1 there are no others).
-const TRACEPOINTS: [&str; 2] = ["kmem_cache_alloc", "kmalloc"];
+/// Where the kernel takes memory (since Linux 6.1 it does nowhere else), gives a packet to a device and takes one up: programs with the
+/// names of these tracepoints.
+const TRACEPOINTS: [&str; 4] = [
+    "kmem_cache_alloc",
+    "kmalloc",
+    "net_dev_queue",
+    "netif_receive_skb",
+];
 /// A function that copies (net/core/skbuff.c) → how often it takes memory for one copy: for the data, and for a
 /// new skb where it makes one.
 const COPIERS: [(&str, u64); 4] = [
@@ -39,8 +45,9 @@ const WARM_UP: Duration = Duration::from_millis(50);
 /// For whom a copy is: picks by the names of those who had it made, from the inside outwards.
 type Whom = fn(&[String]) -> bool;
 
-/// Counts copies on the whole machine as long as it lives.
+/// Counts copies of packets that leave by a device of the watched namespace, as long as it lives. Others of the machine do not count.
 struct Counter {
+    watched: Array<MapData, u32>,
     copies: PerCpuHashMap<MapData, Copied, u64>,
     lost: PerCpuArray<MapData, u64>,
     symbols: Symbols,
@@ -87,12 +94,23 @@ impl Counter {
         }
         let copies = object.take_map("copies").ok_or("a map is missing")?;
         let lost = object.take_map("lost").ok_or("a map is missing")?;
+        let watched = object.take_map("watched").ok_or("a map is missing")?;
         Ok(Self {
+            watched: Array::try_from(watched).map_err(|e| said(&e))?,
             copies: PerCpuHashMap::try_from(copies).map_err(|e| said(&e))?,
             lost: PerCpuArray::try_from(lost).map_err(|e| said(&e))?,
             symbols,
             _programs: object,
         })
+    }
+
+    /// Only packets that leave by devices of this lab's hub count from now on.
+    fn watch(&mut self, lab: &Lab) -> Result<()> {
+        let inode = lab.space(role::HUB)?.handle.ns().inode()?;
+        let number = u32::try_from(inode).unwrap_or_default();
+        self.watched
+            .set(0, number, 0)
+            .map_err(|e| Error::Lacking(crate::chain(&e)))
     }
 
     /// Copies for somebody so far.
@@ -165,7 +183,7 @@ fn cell_of(path: &lab::Path, load: LoadKind) -> Result<Cell> {
 
 /// Copies for each data packet that the client sends on a path, block by block.
 fn per_packet(path: &str, load: LoadKind, whom: Whom, what: &str) -> Result<Timed> {
-    let counter = Counter::new()?;
+    let mut counter = Counter::new()?;
     let path = lab::path(path)?;
     let cell = cell_of(path, load)?;
     let sampler = Sampler::new(WINDOW, WARM_UP)?;
@@ -173,6 +191,7 @@ fn per_packet(path: &str, load: LoadKind, whom: Whom, what: &str) -> Result<Time
     let mut failure = None;
     for _ in 0..FOR_A_VERDICT {
         let lab = Lab::build(path, cell.peer, &cell.axes)?;
+        counter.watch(&lab)?;
         send_one_by_one(&lab)?;
         let sent = || sent(&lab);
         let before = (counter.read(whom)?, sent()?);
