@@ -2,7 +2,8 @@
 //!
 //! The engine reduces the samples of each pair to their number and to mean and standard deviation of their logarithms; the interval is
 //! Student's, on the log scale. Each pair is compared with the median of all pairs, taken as known, and the differences of a load are
-//! counted over all its pairs (`hopyard_stats::judge`).
+//! counted over all its pairs (`hopyard_stats::judge`). A pair was measured by one run, whose samples do not show how much runs differ; so
+//! the standard error is at least the scatter of the pairs, and only a pair that stands out from the others is different.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -101,10 +102,19 @@ fn judged(found: &[(usize, Moments)], pairs: usize, margin: f64) -> Vec<Option<J
     let Some(middle) = median(found.iter().map(|(_, m)| m.mean.exp()).collect()) else {
         return verdicts;
     };
+    let deviations = found.iter().map(|(_, m)| (m.mean - middle.ln()).abs());
+    // Of a normal distribution the standard deviation is so much above the median of deviations.
+    let scatter = 1.4826 * median(deviations.collect()).unwrap_or(0.0);
     let compared = found.iter().filter_map(|(place, m)| {
+        let roots = [m.n, found.len()].map(|n| (n as f64).sqrt());
+        let (sd, n) = if scatter * roots[0] > m.sd {
+            (scatter * roots[1], found.len())
+        } else {
+            (m.sd, m.n)
+        };
         Some((
             *place,
-            Comparison::with_value(m.mean, m.sd, m.n, middle, CONFIDENCE)?,
+            Comparison::with_value(m.mean, sd, n, middle, CONFIDENCE)?,
         ))
     });
     let (places, table): (Vec<usize>, Vec<Comparison>) = compared.unzip();
@@ -216,6 +226,35 @@ mod tests {
             verdicts: vec![verdicts],
         };
         assert_eq!(all.counts(0), [1, 0, 4, 0]);
+        // Runs differ by 3 %, the samples of one by 0.2 %.
+        let mut state = 7_u64;
+        let mut uniform = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let mut apart = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let healthy = |place: usize, ratio: f64, apart: f64| {
+            let mean = f64::ln(100.0 * ratio) + 0.03 * apart;
+            (
+                place,
+                Moments {
+                    n: 4,
+                    mean,
+                    sd: 0.002,
+                },
+            )
+        };
+        let mut pairs: Vec<_> = (0..500).map(|place| healthy(place, 1.0, apart())).collect();
+        pairs[77] = healthy(77, 0.7, apart());
+        let verdicts = judged(&pairs, 500, MARGIN);
+        let different = |one: &Option<Judged>| {
+            one.as_ref()
+                .is_some_and(|one| one.verdict == Verdict::Different)
+        };
+        let found: Vec<usize> = (0..500).filter(|at| different(&verdicts[*at])).collect();
+        assert_eq!(found, [77]);
         let slow = all.verdicts[0][3].as_ref().unwrap();
         assert!((slow.ratio.value - 0.5).abs() < 0.01);
         assert!(all.verdicts[0][5].is_none());
