@@ -93,6 +93,11 @@ fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
         );
         assert!(outliers.is_array());
 
+        // A module of that name in a fleet is somebody else's.
+        site.room.file(
+            "fleets/new/duckdb.py",
+            "open('harm', 'w')\nraise SystemExit(3)",
+        );
         // The report's own estimates, by the same table.
         let python = python().to_str().unwrap();
         let site_run = |words: &[&str]| {
@@ -151,6 +156,7 @@ fn samples_are_a_table_that_the_report_and_the_queries_of_the_book_read() {
             .prints(&["from 48 samples"]);
 
         // What it cannot do, it says.
+        assert!(!site.room.at("fleets/new/harm").exists());
         site_run(&["fleets/new", "--duckdb", "/nonexistent/duckdb"])
             .exits(2)
             .says(&["cannot be started"]);

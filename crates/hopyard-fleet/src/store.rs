@@ -205,8 +205,12 @@ impl Store {
                 bounded::MOST_OF_LINES >> 20
             )));
         }
-        // One call, so that a line is there or is not.
-        self.journal.write_all(&text).map_err(cannot)
+        // A line is there or is not, also on a full disk.
+        self.journal.write_all(&text).map_err(|error| {
+            // The first error is the one to report.
+            let _ = self.journal.set_len(size);
+            cannot(error)
+        })
     }
 }
 
