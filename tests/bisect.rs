@@ -11,8 +11,8 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/bisect/
 
 /// A stand-in for hopyard. A kernel is a file with the words that say what becomes of it.
 ///
-/// `run` fails with the status after `run`, if there is one. `diff` has the status after `diff`; with `late=N` it is undecided as long as
-/// there are fewer than N runs.
+/// `run` fails with the status after `run`, if there is one, or measures with that after `samples`. `diff` has the status after `diff`; with
+/// `late=N` it is undecided as long as there are fewer than N runs.
 const HOPYARD: &str = r#"#!/bin/bash
 word() { grep -o "$1=[0-9]*" "$2" | cut -d= -f2; }
 case $1 in
@@ -21,7 +21,8 @@ run)
 	while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
 	status=$(word run "$kernel")
 	[ -n "$status" ] && { echo "the guest said nothing" >&2; exit "$status"; }
-	mkdir -p "$out" && cp "$kernel" "$out/kernel"
+	mkdir -p "$out" && cp "$kernel" "$out/kernel" && touch "$out/run.json"
+	exit "$(word samples "$kernel" | grep . || echo 0)"
 	;;
 diff)
 	first=$(ls "$3" | head -n 1)
@@ -124,6 +125,8 @@ fn each_outcome_has_its_exit_status() {
         ("diff=0 late=9", 0, 12, "good after 12 runs"),
         ("broken", 125, 0, "does not build, skipped"),
         ("run=1", 125, 0, "does not measure (status 1), skipped"),
+        // A sample failed, which is for `diff` to weigh.
+        ("samples=1 diff=1", 1, 4, "bad after 4 runs"),
         ("run=2", 125, 0, "does not measure (status 2), skipped"),
         ("run=130", 130, 0, ""),
         ("diff=2", 255, 4, "hopyard diff ended with status 2"),

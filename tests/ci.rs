@@ -99,6 +99,25 @@ fn steps(action: &Value) -> Vec<(&str, &Value)> {
         .collect()
 }
 
+/// A repository with branches `main` and `new`, and tag `old` where they parted. Both went on since.
+fn branch_off(room: &Room) {
+    for line in [
+        "init -q -b main",
+        "commit -q --allow-empty -m both",
+        "tag old",
+        "commit -q --allow-empty -m main",
+        "checkout -q -b new old",
+        "commit -q --allow-empty -m new",
+    ] {
+        let mut git = Command::new("git");
+        git.current_dir(room.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
+            .args(line.split(' '));
+        assert!(git.status().unwrap().success(), "{line}");
+    }
+}
+
 #[test]
 fn the_action_measures_comments_and_judges() {
     let _beside = beside();
@@ -122,14 +141,18 @@ fn the_action_measures_comments_and_judges() {
         }
     }
     let log = room.name("switched");
+    branch_off(&room);
     values.extend([
         (
             "github.action_path",
             contrib("github-action").display().to_string(),
         ),
         ("github.event.pull_request.number", "7".to_owned()),
-        ("inputs.switch", format!("echo \"$1\" >> {log}")),
-        ("inputs.before", "old".to_owned()),
+        ("github.event.pull_request.base.sha", "main".to_owned()),
+        (
+            "inputs.switch",
+            format!("if [ $1 = new ]; then echo new; else git tag --points-at $1; fi >> {log}"),
+        ),
         ("inputs.after", "new".to_owned()),
         ("inputs.run", SHORT_RUN.to_owned()),
         ("inputs.repeats", "3".to_owned()),
@@ -296,7 +319,9 @@ fn the_template_measures_comments_and_judges() {
         ("HOPYARD_SOURCE", contrib("..").display().to_string()),
         ("HOPYARD_SWITCH", format!("echo \"$1\" >> {log}")),
         ("HOPYARD_BEFORE", "old".to_owned()),
-        ("HOPYARD_AFTER", "new".to_owned()),
+        // Of merged results.
+        ("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "new".to_owned()),
+        ("CI_COMMIT_SHA", "merge".to_owned()),
         ("HOPYARD_RUN", SHORT_RUN.to_owned()),
         ("HOPYARD_REPEATS", "3".to_owned()),
         ("HOPYARD_FAIL_ON", "50%".to_owned()),

@@ -350,6 +350,7 @@ fn the_workflow_in_the_docs_is_one() {
         let words: Vec<&str> = call
             .split(" >> ")
             .next()
+            .and_then(|call| call.split(" || ").next())
             .unwrap()
             .split_whitespace()
             .skip(1)
