@@ -26,8 +26,8 @@ impl Device {
     /// As [`Device::open`], but also sets the header of frames.
     ///
     /// # Errors
-    /// Those of [`Device::open`]; [`Error::Invalid`] if other programs hold it with another header, which the kernel
-    /// does not change.
+    /// Those of [`Device::open`]; [`Error::Invalid`] if other programs hold it with another header, or one of another size: the
+    /// kernel does not change the one, and the other would change under those programs.
     pub fn open_with(name: &str, header: Option<VnetHeaderSize>) -> Result<(Self, Queue)> {
         Self::attach(name, Some(header))
     }
@@ -54,7 +54,14 @@ impl Device {
             return Err(Error::invalid(what, why));
         }
         let size = match header {
-            Some(size) => size,
+            Some(size) => {
+                let is_shared = link.attached.unwrap_or(0) + link.detached.unwrap_or(0) > 0;
+                if is_shared && size != header_size(&what, &file, wanted)? {
+                    let why = "other programs hold it with a header of another size before each frame; close it there first";
+                    return Err(Error::invalid(what, why));
+                }
+                size
+            }
             None => header_size(&what, &file, wanted)?,
         };
         let device = Self::new(NetNs::current()?, &found, false, size)?;

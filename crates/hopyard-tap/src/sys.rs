@@ -20,6 +20,12 @@ pub(crate) const IFF_NO_PI: u16 = 0x1000;
 pub(crate) const IFF_VNET_HDR: u16 = 0x4000;
 pub(crate) const IFF_TUN_EXCL: u16 = 0x8000;
 
+/// The effective user of this process.
+pub(crate) fn user() -> u32 {
+    // SAFETY: it takes nothing and cannot fail (geteuid(2)).
+    unsafe { libc::geteuid() }
+}
+
 const fn iow(number: u32, size: usize) -> libc::Ioctl {
     ioc(1, number, size)
 }

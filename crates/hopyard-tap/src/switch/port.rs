@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use hopyard_net::Handle;
+use hopyard_net::{Handle, TunLayer};
 
 use super::pinner::Pinner;
 use super::shared::HEADER;
@@ -14,6 +14,7 @@ use crate::new::{NewDevice, Queues};
 use crate::offload::Offloads;
 use crate::queue::Queue;
 use crate::steering::Steering;
+use crate::sys;
 
 /// Frames that each queue of a new device holds: a TCP window of 6 MiB (the most of `net.ipv4.tcp_rmem`) in Ethernet
 /// frames of standard size. A tap gives its sender no sign before it overflows, and TCP overruns the default of 1000.
@@ -32,6 +33,8 @@ pub(super) struct Port {
     /// Opened with the device, and not used yet.
     first: Option<Queue>,
     handle: Handle,
+    /// Frames that its queues had dropped before the switch had one.
+    dropped_before: u64,
 }
 
 impl Port {
@@ -42,6 +45,7 @@ impl Port {
         pinner: Option<Arc<Pinner>>,
     ) -> Result<Self> {
         let handle = Handle::new(&new.ns)?;
+        let dropped_before = dropped(&handle, &new.device).unwrap_or(0);
         let (device, first) = new.ns.run(|| open(&new.device, &handle))??;
         set_offloads(&first, switch.offloads)?;
         handle.set_up(&new.device)?;
@@ -54,6 +58,7 @@ impl Port {
             queues: Vec::new(),
             first: Some(first),
             handle,
+            dropped_before,
         };
         port.steer(None)?;
         Ok(port)
@@ -161,14 +166,18 @@ impl Port {
         offloads.is_ok_and(|offloads| offloads.tso.is_on() == Some(true))
     }
 
-    /// Frames that the kernel dropped before the switch read them.
+    /// Frames that the kernel dropped before the switch read them, since it began.
     pub(super) fn unread(&self) -> Option<u64> {
-        let stats = self.handle.device_stats().ok()?;
-        let own = stats
-            .into_iter()
-            .find(|stats| stats.name == self.device())?;
-        Some(own.tx_dropped)
+        let dropped = dropped(&self.handle, self.device())?;
+        Some(dropped.saturating_sub(self.dropped_before))
     }
+}
+
+/// Frames that found no room in the queues of a device; `None` where there is none.
+fn dropped(handle: &Handle, device: &str) -> Option<u64> {
+    let stats = handle.device_stats().ok()?;
+    let own = stats.into_iter().find(|stats| stats.name == device)?;
+    Some(own.tx_dropped)
 }
 
 /// Opens one more queue of a device, even if it was renamed or moved to another namespace.
@@ -181,9 +190,17 @@ fn another(device: &Device, queue: &Queue) -> Result<Queue> {
 
 fn open(name: &str, handle: &Handle) -> Result<(Device, Queue)> {
     // Before it is opened, which sets its header.
-    if Device::find(name)?.is_some_and(|link| !link.multi_queue) {
+    if let Some(link) = Device::find(name)? {
         let what = format!("make `{name}` a port of the tap switch");
-        return Err(Error::NotMultiQueue { what });
+        if link.layer == TunLayer::Tun {
+            return Err(Error::invalid(
+                what,
+                "it is a tun, whose packets have no Ethernet addresses",
+            ));
+        }
+        if !link.multi_queue {
+            return Err(Error::NotMultiQueue { what });
+        }
     }
     match Device::open_with(name, Some(HEADER)) {
         Err(Error::Missing { .. }) => {}
@@ -192,6 +209,8 @@ fn open(name: &str, handle: &Handle) -> Result<(Device, Queue)> {
     let new = NewDevice {
         queues: Queues::Multi(1),
         vnet_header: Some(HEADER),
+        // Without an owner, everybody who may open `/dev/net/tun` could send and read as if he were the switch.
+        owner: Some(sys::user()),
         ..NewDevice::tap(name)
     };
     let (device, mut queues) = new.create()?;

@@ -109,6 +109,7 @@ impl Work {
                 self.rest();
             }
             self.act(&mut done);
+            self.drop_overdue();
         }
     }
 

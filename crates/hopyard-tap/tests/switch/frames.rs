@@ -3,7 +3,7 @@
 use etherparse::PacketBuilder;
 use hopyard_net::cpu;
 use hopyard_tap::switch::{Choice, NewPort, NewSwitch, QueueCount, Reason, Switch};
-use hopyard_tap::{Device, Error, NewDevice, Queues};
+use hopyard_tap::{Device, Error, NewDevice, Queues, TunLayer};
 
 use crate::stations::{BROADCAST, TAP, frame, heard, joined, mac, until};
 
@@ -143,6 +143,9 @@ fn pinned_flows_have_the_queues_in_turn_and_stay() {
 fn the_devices_go_with_the_switch_and_what_makes_no_sense_is_refused() {
     let (switch, stations) = joined(2, NewSwitch::default());
     assert!(stations[0].handle.link(TAP).unwrap().up);
+    // Nobody else may be the switch.
+    let tap = stations[0].handle.tun_link(TAP).unwrap().unwrap();
+    assert_eq!(tap.owner, Some(0));
     drop(switch);
     assert!(stations.iter().all(|s| s.handle.link(TAP).is_err()));
 
@@ -199,4 +202,19 @@ fn the_devices_go_with_the_switch_and_what_makes_no_sense_is_refused() {
     assert!(matches!(error, Error::NotMultiQueue { .. }), "{error}");
     assert!(!before.vnet_header);
     assert_eq!(seen(), before);
+
+    // Without Ethernet addresses.
+    let tun = NewDevice {
+        queues: Queues::Multi(1),
+        layer: TunLayer::Tun,
+        persistent: true,
+        ..NewDevice::tap("packets")
+    };
+    drop(ns().run(|| tun.create().unwrap()).unwrap());
+    let new = NewSwitch {
+        ports: ports(&["packets", "a"]),
+        ..NewSwitch::default()
+    };
+    let error = new.start().unwrap_err();
+    assert!(error.to_string().contains("it is a tun"), "{error}");
 }

@@ -73,6 +73,11 @@ fn whoever_comes_first_chooses_the_header() {
     assert_eq!(basic.vnet_header(), Some(VnetHeaderSize::Basic));
     let (same, _other) = open(&handle, "keep0").unwrap();
     assert_eq!(same.vnet_header(), Some(VnetHeaderSize::Basic));
+    // Its size would change under who holds it.
+    let larger = with(Some(VnetHeaderSize::Mergeable)).unwrap_err();
+    assert!(matches!(larger, Error::Invalid { .. }), "{larger}");
+    let (as_before, _third) = open(&handle, "keep0").unwrap();
+    assert_eq!(as_before.vnet_header(), Some(VnetHeaderSize::Basic));
     queue.set_persistent(false).unwrap();
 }
 

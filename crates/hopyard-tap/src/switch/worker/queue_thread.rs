@@ -172,6 +172,8 @@ impl Serving {
             } else {
                 work.look(done);
                 work.act(done);
+                // Busy ports do not keep the frames of a stalled one from being given up.
+                work.drop_overdue();
                 found = true;
             }
         }
@@ -205,7 +207,7 @@ impl Serving {
 impl Work {
     /// Drops frames that have waited too long; returns whether there were any. Other workers of the thread may be busy
     /// for ever, so this does not wait until the thread is idle.
-    fn drop_overdue(&mut self) -> bool {
+    pub(super) fn drop_overdue(&mut self) -> bool {
         let lost = self.give_up_waiting();
         if lost {
             // Buffers are free again, for ports that had none.
