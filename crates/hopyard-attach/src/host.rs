@@ -16,6 +16,7 @@ use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -279,6 +280,10 @@ impl Site {
         let ended = Instant::now();
         let all_ended = reap();
         let rest = ns(ended.elapsed());
+        if !all_ended {
+            // They would count as the next network's.
+            end_others();
+        }
         let added = added
             .into_iter()
             .collect::<std::result::Result<Vec<_>, String>>()?;
@@ -364,6 +369,15 @@ fn reap() -> bool {
             Err(Errno::EINTR) | Ok(_) => {}
             Err(_) => return true,
         }
+    }
+}
+
+/// Ends every other process of this PID namespace, whose first this one is, and collects them.
+fn end_others() {
+    if nix::unistd::getpid() == Pid::from_raw(1) {
+        // None may be left by now.
+        let _none = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        let _all_ended = reap();
     }
 }
 

@@ -78,7 +78,14 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
         crate::plain::document(&text(&document)).into_owned()
     };
     match &args.output {
-        Some(file) => deliver(&printed, Some(file))?,
+        // What took half an hour is not lost for a wrong name.
+        Some(file) => match deliver(&printed, Some(file)) {
+            Err(failure) if args.from.is_none() => {
+                print(&printed)?;
+                return Err(failure);
+            }
+            delivered => delivered?,
+        },
         None => print(&printed)?,
     };
     Ok(ExitCode::from(if is_interrupted {

@@ -112,11 +112,19 @@ macro_rules! may_be_a_request {
     };
 }
 
-may_be_a_request!(
-    crate::report::printed::Error,
-    hopyard_attach::Error,
-    hopyard_fleet::Error
-);
+may_be_a_request!(crate::report::printed::Error, hopyard_fleet::Error);
+
+impl From<hopyard_attach::Error> for Failure {
+    fn from(error: hopyard_attach::Error) -> Self {
+        match error {
+            hopyard_attach::Error::Nothing(crate::model::stored::End::Interrupted) => {
+                Self::interrupted()
+            }
+            error if error.is_request() => Self::asked(&error),
+            error => Self::internal(&error),
+        }
+    }
+}
 
 impl From<hopyard_switch::Error> for Failure {
     fn from(error: hopyard_switch::Error) -> Self {
