@@ -457,7 +457,15 @@ fn cards_that_are_in_use_and_paths_that_cannot_are_refused_and_nothing_is_change
         check(&["--paths", "bridge"], &["several next hops"]);
         site.at(
             &site.here,
-            "ip route del 10.79.0.0/16; ip nexthop add id 7 via 10.9.0.2 dev eth0; ip route add 10.79.0.0/16 nhid 7",
+            "ip route del 10.79.0.0/16; ip route add 10.66.0.0/16 dev mgmt0 src 10.9.0.1",
+        );
+        check(
+            &["--paths", "bridge"],
+            &["a route by `mgmt0` has an address of this card as its source"],
+        );
+        site.at(
+            &site.here,
+            "ip route del 10.66.0.0/16; ip nexthop add id 7 via 10.9.0.2 dev eth0; ip route add 10.79.0.0/16 nhid 7",
         );
         check(&["--paths", "bridge"], &["one of `ip nexthop`"]);
         site.at(&site.here, "ip route del 10.79.0.0/16; ip nexthop del id 7");

@@ -8,6 +8,7 @@ mod tcx;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{DeviceConfig, Handle, NetNs, Offload};
@@ -158,6 +159,22 @@ fn check(home: &Handle, card: &str) -> Result<()> {
             "a route with several next hops, or with one of `ip nexthop`, goes by it, which could not be put back: remove that first"
                 .to_owned(),
         );
+    }
+    let own: Vec<IpAddr> = home
+        .addresses()?
+        .into_iter()
+        .filter(|(device, ip)| *device == link.index && ip.is_ipv4())
+        .map(|(_, ip)| ip)
+        .collect();
+    let from_it = home.devices_of_routes_from(&own)?;
+    if let Some(other) = from_it.into_iter().find(|device| *device != link.index) {
+        let links = home.links()?;
+        let other = links.iter().find(|known| known.index == other);
+        return refuse(format!(
+            "a route by `{}` has an address of this card as its source, and the kernel would remove it with the address: remove that \
+             route first, or its `src`",
+            other.map_or("another device", |other| &other.name)
+        ));
     }
     let mut uppers = home
         .links()?

@@ -10,8 +10,8 @@ use netlink_packet_route::route::{
 };
 
 use crate::address::{
-    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTMSG, RTN_UNICAST, check_prefix, family, hops,
-    ip_at,
+    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTA_PREFSRC, RTMSG, RTN_UNICAST, check_prefix,
+    family, hops, ip_at,
 };
 use crate::attrs::{attribute, attributes, u32_at};
 use crate::error::Result;
@@ -180,6 +180,17 @@ impl Handle {
     pub fn devices_of_routes_by_next_hops(&self) -> Result<Vec<u32>> {
         let has = |reply: &[u8], kind| attribute(reply, RTMSG, kind).is_some();
         let is_one = |reply: &[u8]| has(reply, RTA_MULTIPATH) || has(reply, RTA_NH_ID);
+        self.devices_of(|reply| is_one(reply).then(|| devices(reply)))
+    }
+
+    /// The devices of all routes whose preferred source is one of these addresses. With an IPv4 address go all routes that have it, by
+    /// whatever device (`fib_sync_down_addr`, net/ipv4/fib_semantics.c).
+    ///
+    /// # Errors
+    /// As [`Self::routes`].
+    pub fn devices_of_routes_from(&self, sources: &[IpAddr]) -> Result<Vec<u32>> {
+        let source = |reply: &[u8]| attribute(reply, RTMSG, RTA_PREFSRC).and_then(ip_at);
+        let is_one = |reply: &[u8]| source(reply).is_some_and(|ip| sources.contains(&ip));
         self.devices_of(|reply| is_one(reply).then(|| devices(reply)))
     }
 
