@@ -33,7 +33,7 @@ fn handle() -> std::io::Result<()> {
     // `nohup` has it ignored, so that what it starts goes on.
     let hangs_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     for signal in [SIGINT, SIGTERM].into_iter().chain(hangs_up) {
-        // SAFETY: the handler reads a clock and stores a number, or ends the process, which is safe in a handler.
+        // SAFETY: the handler reads a clock and stores a number, or writes a line and ends the process, which is safe in a handler.
         unsafe { low_level::register(signal, asked) }?;
     }
     Ok(())
@@ -55,6 +55,9 @@ fn asked() {
     if let Err(first_ns) = ASKED_NS.compare_exchange(0, now_ns, Relaxed, Relaxed)
         && now_ns.saturating_sub(first_ns) >= ONE_REQUEST_NS
     {
+        let told = "hopyard: ended at once; `hopyard clean` puts back what it left\n";
+        // SAFETY: as many bytes as the text has are read from it; write(2) is safe in a handler.
+        unsafe { libc::write(libc::STDERR_FILENO, told.as_ptr().cast(), told.len()) };
         low_level::exit(i32::from(INTERRUPTED));
     }
 }
