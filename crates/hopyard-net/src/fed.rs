@@ -4,10 +4,16 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-/// Runs a program to its end with this input, in the namespace of the calling thread.
-pub(crate) fn fed(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
+/// Runs a program to its end with this input and these variables, in the namespace of the calling thread.
+pub(crate) fn fed(
+    program: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    input: &str,
+) -> io::Result<Output> {
     let mut child = Command::new(program)
         .args(arguments)
+        .envs(variables.iter().copied())
         // A terminal's Ctrl-C is for whoever asked: what was begun here is finished, or undone.
         .process_group(0)
         .stdin(Stdio::piped())

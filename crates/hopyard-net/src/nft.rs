@@ -146,7 +146,7 @@ fn counted(value: &serde_json::Value, chain: &NftChain) -> Option<u64> {
 fn run(ns: &NetNs, what: &str, arguments: &[&str], input: &str) -> Result<String> {
     // A child of a thread is born in the thread's namespace.
     let output = ns
-        .run(|| fed("nft", arguments, input))?
+        .run(|| fed("nft", arguments, &[], input))?
         .map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::Unsupported {
                 what: what.into(),
