@@ -43,6 +43,9 @@ struct Finding {
     mend: String,
 }
 
+/// Clock sources that programs cannot read without the kernel (no `vdso_clock_mode`).
+const SLOW_CLOCKS: [&str; 5] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
+
 fn finding(what: impl Into<String>, effect: &str, mend: impl Into<String>) -> Finding {
     Finding {
         what: what.into(),
@@ -53,6 +56,8 @@ fn finding(what: impl Into<String>, effect: &str, mend: impl Into<String>) -> Fi
 
 pub(super) fn doctor(args: &DoctorArgs) -> Done {
     let is_root = may_make_namespaces();
+    // Before the namespaces of a user, in which `/run` has none of them.
+    let leftovers = crate::lab::clean::find()?;
     // The view of `hopyard run`.
     let entered = rootless::enter();
     let paths = paths();
@@ -61,6 +66,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> Done {
     let environment = environment::capture(&sampler.meter);
     let mut findings = of_environment(&environment);
     findings.extend(of_now(&sampler)?);
+    findings.extend(of_leftovers(leftovers));
     findings.extend(of_rules(
         NetNs::current().map(|ns| bypassed_rules(&ns, |_, _| true)),
     ));
@@ -145,11 +151,12 @@ fn of_environment(environment: &Environment) -> Vec<Finding> {
             "boot a kernel without them; end tracing with `echo nop > current_tracer`",
         ));
     }
-    if environment.clock_source != "tsc" && environment.clock_source != "kvm-clock" {
+    if SLOW_CLOCKS.contains(&&*environment.clock_source) {
         findings.push(finding(
             format!("clock source `{}`", environment.clock_source),
-            "reading the clock may cost a system call: it weighs on request/response loads",
-            "boot with tsc=reliable if the hardware's TSC is reliable",
+            "reading the clock costs a system call: it weighs on request/response loads",
+            "use another one of /sys/devices/system/clocksource/clocksource0/available_clocksource; on x86, boot with \
+             tsc=reliable if the hardware's TSC is",
         ));
     }
     if let Some(hypervisor) = &environment.hypervisor {
@@ -187,7 +194,6 @@ fn of_now(sampler: &Sampler) -> Result<Vec<Finding>, Failure> {
             "use a quieter host",
         ));
     }
-    findings.extend(of_leftovers(crate::lab::clean::find()?));
     Ok(findings)
 }
 
