@@ -29,6 +29,9 @@ pub(super) fn lab(args: LabArgs) -> Done {
     }
 }
 
+/// Axes that shape no device, but the processes that make a load.
+const OF_WORKERS: [&str; 2] = ["placement", "scheduler"];
+
 fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)]) -> Done {
     let path = lab::path(path)?;
     path.check(peer)?;
@@ -52,6 +55,14 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
         if axis.decides == Decides::Lab && !(axis.fits)(LoadKind::TcpStream, peer) {
             return Err(Failure::request(format!(
                 "axis `{}` does nothing with peer {peer}: leave it out, or name another --peer",
+                axis.name
+            )));
+        }
+        if matches!(axis.decides, Decides::Message | Decides::Traffic)
+            || OF_WORKERS.contains(&axis.name)
+        {
+            return Err(Failure::request(format!(
+                "axis `{}` is of a load, and a kept lab has none: leave it out",
                 axis.name
             )));
         }
