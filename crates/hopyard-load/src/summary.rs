@@ -4,8 +4,10 @@ use hdrhistogram::Histogram;
 
 use hopyard_model::Latency;
 
-/// Longest time a histogram tells apart, ns.
+/// Longest delay of a datagram that a histogram tells apart, ns.
 pub(crate) const LONGEST_NS: u64 = 10_000_000_000;
+/// Longest time of [`Timings`], ns: some 18 minutes, more than the longest window with its warm-up.
+const LONGEST_TIME_NS: u64 = 1 << 40;
 
 /// The quantiles kept of every distribution.
 const QUANTILES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 0.9999];
@@ -15,8 +17,8 @@ pub(super) const DIGITS: u8 = 2;
 /// Significant digits of times that are still to be put together with others.
 pub(super) const FINE_DIGITS: u8 = 3;
 
-/// Times of a window, ns. The histogram takes 1 ns to 10 s at three digits and never grows; it rounds the longest up, and cuts it off
-/// at 10 s, so that is kept beside it.
+/// Times of a window, ns. The histogram takes 1 ns to 18 minutes at three digits and never grows; it rounds the longest up, so that is
+/// kept beside it.
 #[derive(Debug, Clone)]
 pub(crate) struct Timings {
     histogram: Histogram<u64>,
@@ -29,7 +31,7 @@ impl Timings {
     /// # Errors
     /// There is no room for a histogram.
     pub(crate) fn new() -> Result<Self, String> {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3)
+        let histogram = Histogram::new_with_bounds(1, LONGEST_TIME_NS, 3)
             .map_err(|e| format!("cannot make a histogram: {e}"))?;
         Ok(Self {
             histogram,

@@ -255,6 +255,12 @@ impl<'a> Client<'a> {
             if self.timetable.has(one.due_ns) {
                 let waited_ns = now_ns.saturating_sub(one.due_ns);
                 self.opened.latency.record(waited_ns);
+                // Those that were never established are the slowest of all.
+                if one.sent == 0 {
+                    self.opened
+                        .connects
+                        .record(now_ns.saturating_sub(one.syn_ns));
+                }
             }
         }
         while schedule.due_ns() < close_ns {
