@@ -213,6 +213,10 @@ fn more_is_better(name: &str) -> bool {
         .unwrap_or(true)
 }
 
+/// More than this share of the datagrams must not be shown to be lost on a path that is chosen for its latency: the figure is a
+/// quantile up to the 99th.
+const MOST_LOST: f64 = 0.01;
+
 /// Why a cell is not a candidate.
 fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature]) -> Option<String> {
     let cell = &evidence.cells[index];
@@ -235,6 +239,14 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
             return Some("has no figure".to_owned());
         }
         CellStatus::Ok => {}
+    }
+    // The times of what arrived say nothing of what did not.
+    let lost = cell.estimates.get("lost_ratio").map(|lost| lost.low);
+    if let Some(lost) = lost.filter(|lost| name.starts_with("latency_") && *lost > MOST_LOST) {
+        return Some(format!(
+            "lost at least {:.0} % of the datagrams, whose times are in no figure",
+            100.0 * lost
+        ));
     }
     if needs.is_empty() {
         return None;

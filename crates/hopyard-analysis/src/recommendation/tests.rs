@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use crate::model::stored::Run;
-use crate::model::{Choice, Feature, Outcome, RunReport, Sample, WarningCode};
+use crate::model::{
+    Choice, Feature, Latency, LoadKind, OpenLoop, Outcome, RunReport, Sample, WarningCode,
+};
 use crate::testing::{measured, run};
 use crate::{assess, assess_for};
 
@@ -89,6 +91,51 @@ fn the_fastest_is_recommended_before_the_next() {
     let next = &choice.others[0].versus["goodput_bps"];
     assert_eq!(next.base, "macvlan");
     assert!((next.ratio.value - 1.0 / 1.3).abs() < 0.02, "{next:?}");
+}
+
+/// A queue that drops is short: what arrives by it arrives sooner.
+#[test]
+fn a_path_that_loses_datagrams_is_not_chosen_for_their_latency() {
+    let fastest = |lost: u64| {
+        let mut run = carried_out(&[WELL, WELL], 10);
+        for planned in &mut run.header.cells {
+            planned.cell.load = LoadKind::UdpPaced;
+        }
+        for sample in &mut run.samples {
+            let Outcome::Measured(m) = &mut sample.outcome else {
+                panic!("it was measured");
+            };
+            let lossy = sample.cell == 1;
+            let (p99, lost) = if lossy { (50_000, lost) } else { (80_000, 0) };
+            (m.sent.messages, m.received.messages) = (100_000, 100_000 - lost);
+            m.open_loop = Some(OpenLoop {
+                due: 100_000,
+                arrived: 100_000 - lost,
+            });
+            m.latency = Some(Latency {
+                count: 100_000 - lost,
+                min_ns: 10_000,
+                mean_ns: 25_000.0,
+                max_ns: 90_000,
+                quantiles: vec![
+                    (0.5, 20_000),
+                    (0.99, p99 + u64::from(sample.block % 3) * 500),
+                ],
+                histogram: Vec::new(),
+            });
+        }
+        choice(&run, &[])
+    };
+    assert_eq!(best(&fastest(500)), ["bridge"], "half a percent");
+    let lossy = fastest(20_000);
+    assert_eq!(best(&lossy), ["veth"]);
+    let [left_out] = &lossy.left_out[..] else {
+        panic!("{lossy:?}");
+    };
+    assert!(
+        left_out.reason.starts_with("lost at least 2"),
+        "{left_out:?}"
+    );
 }
 
 #[test]
