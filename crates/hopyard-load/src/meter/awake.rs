@@ -208,7 +208,9 @@ mod tests {
         // Other tests may use it, too.
         assert!(free + 100_000_000 <= passed, "{free} of {passed}");
         assert!(free > 1_000_000, "{free} of {passed}");
-        assert!(awake.cpu_ns() >= free, "{free}");
+        // What the hypervisor took in small pieces is no CPU time.
+        let used = awake.cpu_ns();
+        assert!(used >= free / 10 * 9, "{free} of {used}");
         // A second one is the same.
         assert!(Arc::ptr_eq(&awake, &Awake::shared(&[cpu]).unwrap()));
     }
