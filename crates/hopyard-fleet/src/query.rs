@@ -15,11 +15,17 @@ use crate::error::{Error, Result};
 
 /// Bound for the engine; the program itself has the rest of 2 GiB.
 const MEMORY: &str = "1GB";
-/// Finds the module, and not in the current directory, which may be a fleet of somebody else's.
-const HAS_MODULE: &str = "import sys; sys.path[:] = filter(None, sys.path); import duckdb";
-/// What its Python module is told to do.
-const BY_PYTHON: &str = "import sys; sys.path[:] = filter(None, sys.path); import duckdb\n\
-                         for row in duckdb.execute(sys.stdin.read()).fetchall(): print(*row, sep=',')";
+/// Imports the module, but not from the current directory: that may be a fleet of somebody else's.
+macro_rules! import {
+    () => {
+        "import sys; sys.path[:] = filter(None, sys.path); import duckdb\n"
+    };
+}
+/// What Python is told to do.
+const BY_PYTHON: &str = concat!(
+    import!(),
+    "for row in duckdb.execute(sys.stdin.read()).fetchall(): print(*row, sep=',')"
+);
 /// Of what it complains of.
 const LONGEST_COMPLAINT: u64 = 4 << 10;
 
@@ -51,7 +57,7 @@ impl DuckDb {
         if let Some(program) = programs::in_path("python3") {
             let python = Self::of(program);
             let mut check = Command::new(&python.program);
-            check.args(["-c", HAS_MODULE]).stdin(Stdio::null());
+            check.args(["-c", import!()]).stdin(Stdio::null());
             let done = check.stdout(Stdio::null()).stderr(Stdio::null()).status();
             if done.is_ok_and(|status| status.success()) {
                 return Ok(python);

@@ -183,8 +183,8 @@ impl Handle {
         self.devices_of(|reply| is_one(reply).then(|| devices(reply)))
     }
 
-    /// The devices of all routes whose preferred source is one of these addresses. With an IPv4 address go all routes that have it, by
-    /// whatever device (`fib_sync_down_addr`, net/ipv4/fib_semantics.c).
+    /// The devices of all routes whose preferred source is one of these addresses. When an IPv4 address is removed, the kernel removes
+    /// these routes too, whatever their device (`fib_sync_down_addr`, net/ipv4/fib_semantics.c).
     ///
     /// # Errors
     /// As [`Self::routes`].

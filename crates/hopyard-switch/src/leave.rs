@@ -44,8 +44,8 @@ impl Switch {
     }
 
     /// Takes ports away whose devices the caller is about to remove; devices that are no ports are passed over, and so is a switch
-    /// that is gone. For a device that is gone, all ports go whose devices are: the switch answers for nobody who is not there. A
-    /// classifier is left to go with its device; until then it drops what the device sends.
+    /// that is gone. If one of the devices is gone already, every port without a device is removed, so that the switch does not go on
+    /// answering for its guest. A classifier is left to go with its device; until then it drops what the device sends.
     ///
     /// # Errors
     /// The switch is in another namespace or of another version; the kernel's maps cannot be written.

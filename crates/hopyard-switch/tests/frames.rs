@@ -239,7 +239,7 @@ fn questions_are_answered_from_the_table() {
     );
 }
 
-/// A guest ends with its device, and whoever removes its port is told by name. Nobody is answered for it any more.
+/// The guest's device is gone when its port is removed by name: the switch does not answer for it any more.
 #[test]
 fn nobody_is_answered_for_a_guest_that_is_gone() {
     let world = World::build("answers-gone", 3, true, true, |n, port| {

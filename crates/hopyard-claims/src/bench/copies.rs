@@ -45,7 +45,7 @@ const WARM_UP: Duration = Duration::from_millis(50);
 /// For whom a copy is: picks by the names of those who had it made, from the inside outwards.
 type Whom = fn(&[String]) -> bool;
 
-/// Counts copies of packets that leave by a device of the watched namespace, as long as it lives. Others of the machine do not count.
+/// Counts copies of packets that leave by a device of the watched namespace, as long as it lives. Copies of other packets do not count.
 struct Counter {
     watched: Array<MapData, u32>,
     copies: PerCpuHashMap<MapData, Copied, u64>,
@@ -107,7 +107,8 @@ impl Counter {
     /// Only packets that leave by devices of this lab's hub count from now on.
     fn watch(&mut self, lab: &Lab) -> Result<()> {
         let inode = lab.space(role::HUB)?.handle.ns().inode()?;
-        let number = u32::try_from(inode).unwrap_or_default();
+        let number = u32::try_from(inode)
+            .map_err(|_| Error::Lacking(format!("namespace {inode} has no number of 32 bits")))?;
         self.watched
             .set(0, number, 0)
             .map_err(|e| Error::Lacking(crate::chain(&e)))

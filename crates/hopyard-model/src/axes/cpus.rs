@@ -62,7 +62,7 @@ impl FromStr for Cpus {
 pub enum ClientCpus {
     /// These, in turn.
     These(Cpus),
-    /// As many as that of those which the placement gives.
+    /// So many of those that the placement gives.
     Number(ClientCpuNumber),
 }
 
@@ -75,8 +75,8 @@ pub enum ClientCpuNumber {
 }
 
 impl ClientCpus {
-    /// Those by number, ascending; given the CPUs that the placement gives the client (none leaves them to the scheduler) and those
-    /// that the run may use.
+    /// Their numbers. `placed` are the CPUs that the placement gives the client, none if it leaves them to the scheduler; `allowed` are
+    /// those that the run may use.
     #[must_use]
     pub fn among(&self, placed: &[usize], allowed: &[usize]) -> Vec<usize> {
         match self {
