@@ -43,6 +43,7 @@ use crate::lab::{self, Endpoint, Endpoints, Lab, Topology};
 use crate::load::protocol::{Request, Timetable};
 use crate::load::remote::Remote;
 use crate::load::{Place, least_load, pace_of};
+use crate::meter::path_proof::Watched;
 use crate::meter::{self, CpuMeter, OwnProcesses, devices};
 use crate::model::{Axes, Cell, LoadKind, Measurement};
 use crate::plan::spec_of;
@@ -264,13 +265,14 @@ impl Sampler {
         mut wait_until: impl FnMut(u64) -> Result<(), Error>,
     ) -> Result<Observed, Error> {
         let counters = || -> Result<_, Error> {
+            let began_ns = clock::monotonic_ns();
             let counts = counts::read_devices(lab)?;
-            Ok((counts, clock::monotonic_ns()))
+            Ok((counts, began_ns..clock::monotonic_ns()))
         };
         self.meter.stand_by();
         wait_until(timetable.open_ns)?;
         // Counters before the slow reading of CPUs, which may wait to be scheduled on a busy machine.
-        let (before, began_ns) = counters()?;
+        let (before, first_read) = counters()?;
         let opened = self.meter.open(ours)?;
         let first = beside()?;
         // While the traffic goes: after the slow reading at the other edge the ends may have closed their sockets.
@@ -278,7 +280,7 @@ impl Sampler {
         let leaving = lab.leaving_connections()?;
         self.meter.stand_by();
         wait_until(timetable.close_ns)?;
-        let (after, ended_ns) = counters()?;
+        let (after, last_read) = counters()?;
         let closed = self.meter.close(ours)?;
         let last = beside()?;
         Ok(Observed {
@@ -288,8 +290,8 @@ impl Sampler {
             cpu: closed.since(&opened),
             busy: cpus.map(|cpus| closed.busy(&opened, cpus)),
             devices: devices::since(&after, &before),
-            devices_ns: ended_ns.saturating_sub(began_ns),
-            late_ns: timetable.lateness(began_ns, ended_ns),
+            late_ns: timetable.lateness(first_read.end, last_read.end),
+            watched: Watched::between(first_read, last_read),
         })
     }
 

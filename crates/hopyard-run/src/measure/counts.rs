@@ -10,7 +10,7 @@ use super::{Error, QuietCores, connections, elsewhere};
 use crate::lab::{Client, Lab, Topology, is_beside_the_wire};
 use crate::load::protocol::Tallied;
 use crate::meter::devices;
-use crate::meter::path_proof::{Bracket, Traffic};
+use crate::meter::path_proof::{Bracket, Traffic, Watched};
 use crate::model::{
     Arrivals, Arrived, BusyCpus, Cell, ClocksCompared, Connections, Counted, CpuUse, DeviceCount,
     Direction, Hop, LoadKind, Measurement, OpenLoop, QueueChanges,
@@ -45,8 +45,7 @@ pub(super) struct Counts {
 pub(super) struct Observed {
     pub(super) cpu: CpuUse,
     pub(super) devices: Vec<DeviceCount>,
-    /// Between the two readings of the devices, ns.
-    pub(super) devices_ns: u64,
+    pub(super) watched: Watched,
     /// How much later than planned the devices were read at an edge, ns.
     pub(super) late_ns: u64,
     pub(super) beside: Passed,
@@ -76,7 +75,7 @@ pub(super) fn assemble(
     let Observed {
         cpu: mut cpu_here,
         mut devices,
-        mut devices_ns,
+        mut watched,
         late_ns: _,
         beside,
         busy,
@@ -86,14 +85,13 @@ pub(super) fn assemble(
     quiet.note_in(&mut cpu_here);
     let (cpu, machines) = machines.used(cpu_here, &client, &server);
     let is_here = machines.is_empty();
-    if let Some((read, span_ns)) = elsewhere::devices(lab, &client, &server) {
-        let all_are_read_there = devices.is_empty();
-        devices.extend(read);
-        devices_ns = if all_are_read_there {
-            span_ns
-        } else {
-            devices_ns.max(span_ns)
+    if let Some((read, watched_there)) = elsewhere::devices(lab, &client, &server) {
+        watched = match watched_there {
+            Some(there) if devices.is_empty() => there,
+            Some(there) => watched.and(there),
+            None => watched,
         };
+        devices.extend(read);
     }
     let (receiver, sender) = receiver_and_sender(cell.load, &client, &server);
     let received = receiver.received;
@@ -117,8 +115,6 @@ pub(super) fn assemble(
                 + receiver.arrivals.as_ref().map_or(0, |a| a.socket_drops),
         });
     }
-    // The span between the readings of the devices differs slightly from that of the ends.
-    let stretch = |counted_ns: u64| float(devices_ns) / float(counted_ns.max(1));
     // Numbered datagrams belong to the window as planned.
     let received_ns = match receiver.arrivals {
         Some(_) => planned_ns,
@@ -127,13 +123,13 @@ pub(super) fn assemble(
     let traffic = Traffic {
         load: cell.load,
         axes: &cell.axes,
-        sent: Bracket::over(handed_over, stretch(sender.window_ns)),
-        received: Bracket::over(taken_in(cell.load, receiver), stretch(received_ns)),
+        sent: Bracket::over(handed_over, sender.window_ns, watched),
+        received: Bracket::over(taken_in(cell.load, receiver), received_ns, watched),
     };
     let parts = Parts {
         clients: &clients,
         receiver,
-        devices_ns: float(devices_ns),
+        watched,
     };
     let mut way = proof_segments::prove(&lab.topology, &devices, traffic, &parts);
     if let Some(connections) = &connections {

@@ -9,6 +9,7 @@ use crate::lab::{self, Lab, role};
 use crate::load::endpoint::DeviceSpan;
 use crate::load::protocol::Tallied;
 use crate::load::remote::Remote;
+use crate::meter::path_proof::Watched;
 use crate::model::{ClocksCompared, DeviceCount, Placement};
 use crate::signals;
 
@@ -137,12 +138,12 @@ impl Ends {
     }
 }
 
-/// The devices that the workers of both endpoints read, and the longest time between two readings.
+/// The devices that the workers of both endpoints read, and how long they were watched.
 pub(super) fn devices(
     lab: &Lab,
     client: &Tallied,
     server: &Tallied,
-) -> Option<(Vec<DeviceCount>, u64)> {
+) -> Option<(Vec<DeviceCount>, Option<Watched>)> {
     let (client_host, server_host) = lab.hosts()?;
     let mut spans: Vec<(&str, &DeviceSpan)> = Vec::new();
     let ends = [lab.topology.client.role, lab.topology.server.role];
@@ -157,7 +158,8 @@ pub(super) fn devices(
     if !is_same_device {
         spans.extend(server.device.as_ref().map(|span| (ends[1], span)));
     }
-    let longest = spans.iter().map(|(_, span)| span.span_ns).max();
+    let watched = spans.iter().map(|(_, span)| Watched::from(span.span_ns));
+    let watched = watched.reduce(Watched::and);
     let counts = spans.into_iter().map(|(role, span)| span.count(role));
-    Some((counts.collect(), longest.unwrap_or(0)))
+    Some((counts.collect(), watched))
 }

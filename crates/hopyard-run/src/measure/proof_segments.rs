@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::lab::Topology;
 use crate::load::protocol::Tallied;
-use crate::meter::path_proof::{self, Bracket, ProofSegment, Traffic};
+use crate::meter::path_proof::{self, Bracket, ProofSegment, Traffic, Watched};
 use crate::model::{Axes, Counted, DeviceCount, Hop, PathProof, Scheduler};
 use crate::units::float;
 
@@ -14,8 +14,7 @@ pub(super) struct Parts<'a> {
     pub(super) clients: &'a [Tallied],
     /// The receiver of it, all flows in their order.
     pub(super) receiver: &'a Tallied,
-    /// The time between the two readings of the devices, ns.
-    pub(super) devices_ns: f64,
+    pub(super) watched: Watched,
 }
 
 /// Name for all containers together.
@@ -42,7 +41,7 @@ pub(super) fn prove(
         .sent
         .most
         .plus(traffic.received.most)
-        .times(turn_ns(traffic.axes) / parts.devices_ns.max(1.0));
+        .times(turn_ns(traffic.axes) / float(parts.watched.shortest_ns.max(1)));
     // The receiver's flows are in the order of the containers, whichever end it is. A flow without counts may not have
     // arrived.
     let flows = parts.receiver.flows.iter().copied();
@@ -90,7 +89,6 @@ fn part<'a>(
     client: &Tallied,
     parts: &Parts<'_>,
 ) -> Traffic<'a> {
-    let stretch = |end: &Tallied| parts.devices_ns / float(end.window_ns.max(1));
     let load = traffic.load;
     let (sender, sent) = if load.is_from_server() {
         (parts.receiver, received)
@@ -100,8 +98,8 @@ fn part<'a>(
         (client, Counted::default())
     };
     Traffic {
-        sent: Bracket::over(sent, stretch(sender)),
-        received: Bracket::over(received, stretch(parts.receiver)),
+        sent: Bracket::over(sent, sender.window_ns, parts.watched),
+        received: Bracket::over(received, parts.receiver.window_ns, parts.watched),
         ..traffic
     }
 }

@@ -7,8 +7,8 @@ mod bounds;
 
 use std::collections::{HashMap, HashSet};
 
-pub use self::bounds::Bracket;
 use self::bounds::{Bounds, CHATTER_PACKETS, expected};
+pub use self::bounds::{Bracket, Watched};
 use crate::model::{Axes, Counted, DeviceCount, Direction, Hop, LoadKind, PathProof};
 use crate::units::float;
 
@@ -177,7 +177,7 @@ mod tests {
     fn who_reads_late_refutes_nothing() {
         let axes = Axes::default().for_cell(LoadKind::TcpRr, Peer::Local, &[]);
         let hops = [Hop::tx("a", "eth0")];
-        let prove = |transactions: u64, stretch: f64, packets: u64| {
+        let prove = |transactions: u64, watched: Watched, packets: u64| {
             let counted = Counted {
                 bytes: transactions,
                 messages: transactions,
@@ -187,21 +187,30 @@ mod tests {
                 load: LoadKind::TcpRr,
                 axes: &axes,
                 sent: Bracket::default(),
-                received: Bracket::over(counted, stretch),
+                received: Bracket::over(counted, 100, watched),
             };
             let seen = device("a", "eth0", (packets, 0), (packets, 0));
             prove(&hops, &[seen], traffic).proved
         };
         // The devices were watched a third longer, in which nothing happened, or everything went on.
-        assert!(prove(10_000, 1.33, 10_000));
-        assert!(prove(10_000, 1.33, 2 * 13_300));
-        assert!(!prove(10_000, 1.33, 8_000));
-        assert!(!prove(10_000, 1.33, 80_000));
+        let longer = Watched::from(133);
+        assert!(prove(10_000, longer, 10_000));
+        assert!(prove(10_000, longer, 2 * 13_300));
+        assert!(!prove(10_000, longer, 8_000));
+        assert!(!prove(10_000, longer, 80_000));
         // The devices were watched a third less: all of it fell into that time, or the same rate as before.
-        assert!(prove(10_000, 0.67, 4 * 10_000));
-        assert!(prove(10_000, 0.67, 6_700));
-        assert!(!prove(10_000, 0.67, 5_000));
-        assert!(!prove(10_000, 0.67, 50_000));
+        let shorter = Watched::from(67);
+        assert!(prove(10_000, shorter, 4 * 10_000));
+        assert!(prove(10_000, shorter, 6_700));
+        assert!(!prove(10_000, shorter, 5_000));
+        assert!(!prove(10_000, shorter, 50_000));
+        // Some devices a third longer and some a third less, wherever the reading of all of them was held up.
+        for some in [Watched::between(0..33, 100..133), longer.and(shorter)] {
+            assert!(prove(10_000, some, 6_700));
+            assert!(prove(10_000, some, 2 * 13_300));
+            assert!(!prove(10_000, some, 5_000));
+            assert!(!prove(10_000, some, 80_000));
+        }
     }
 
     /// A receiver that had no CPU counts what passed the devices before the window opened.

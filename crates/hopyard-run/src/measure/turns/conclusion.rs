@@ -67,7 +67,7 @@ impl Standing<'_> {
             observed: Observed {
                 cpu,
                 devices: devices::since(&after, &before),
-                devices_ns: span_ns,
+                watched: span_ns.into(),
                 late_ns: 0,
                 beside: passed,
                 busy: UsedCpus {

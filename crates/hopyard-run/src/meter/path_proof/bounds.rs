@@ -1,5 +1,7 @@
 //! Bounds of a device's counters, by what the ends counted.
 
+use std::ops::Range;
+
 use super::{ProofSegment, Traffic};
 use crate::loads::Passing;
 use crate::model::{Counted, MOST_OPEN};
@@ -30,12 +32,52 @@ pub struct Bracket {
 }
 
 impl Bracket {
-    /// From a count, for a span longer by the factor `stretch`.
+    /// From a count over `counted_ns`, for devices that were watched this long.
     #[must_use]
-    pub fn over(count: Counted, stretch: f64) -> Self {
+    pub fn over(count: Counted, counted_ns: u64, watched: Watched) -> Self {
+        let stretch = |watched_ns: u64| float(watched_ns) / float(counted_ns.max(1));
         Self {
-            least: count.times(stretch.min(1.0)),
-            most: count.times(stretch.max(1.0)),
+            least: count.times(stretch(watched.shortest_ns).min(1.0)),
+            most: count.times(stretch(watched.longest_ns).max(1.0)),
+        }
+    }
+}
+
+/// How long devices were watched. They are read one after the other, so that each is watched for a time of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched {
+    /// No device was watched for less, ns.
+    pub shortest_ns: u64,
+    /// None for longer, ns.
+    pub longest_ns: u64,
+}
+
+impl Watched {
+    /// Between two readings of all of them, each with the instants at which it began and ended, ns.
+    #[must_use]
+    pub fn between(first: Range<u64>, last: Range<u64>) -> Self {
+        Self {
+            shortest_ns: last.start.saturating_sub(first.end),
+            longest_ns: last.end.saturating_sub(first.start),
+        }
+    }
+
+    /// Together with those that others watched.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            shortest_ns: self.shortest_ns.min(other.shortest_ns),
+            longest_ns: self.longest_ns.max(other.longest_ns),
+        }
+    }
+}
+
+/// Each of them for as long.
+impl From<u64> for Watched {
+    fn from(ns: u64) -> Self {
+        Self {
+            shortest_ns: ns,
+            longest_ns: ns,
         }
     }
 }
