@@ -57,16 +57,24 @@ fn a_wire_that_pauses_keeps_its_rate_both_ways() {
                 }
                 Err(why) => return Err(hopyard::chain(&why)),
             };
-            // pasta's own window makes up for no pauses: 114 Mbit/s were seen.
-            let least = if path.name == "pasta" { 90.0 } else { 165.0 };
+            // A short window is more often one without steal. pasta is slow to begin, and its own window makes up for no pauses:
+            // 114 Mbit/s were seen.
+            let (window_ms, least) = match path.name {
+                "pasta" => (400, 90.0),
+                _ => (120, 160.0),
+            };
             mostly(|| {
                 let what = format!("{}, {load}, offload {offload}", path.name);
-                let m = proved(&lab, &cell, 400).map_err(|why| format!("{what}: {why}"))?;
+                let m = proved(&lab, &cell, window_ms).map_err(|why| format!("{what}: {why}"))?;
                 let came = mbit(m.tcp.unwrap().bytes_received, &m);
                 let said = format!("{what}: {came:.1} Mbit/s of payload at 200mbit");
-                // Of 1514 bytes 1448 are payload, and two pauses may be ahead.
-                assert!(came < 196.0, "{said}");
-                if came >= least { Ok(()) } else { Err(said) }
+                // Of 1514 bytes 1448 are payload, and two pauses may be ahead. What came before the window and waited for a
+                // receiver without a CPU is read in it.
+                if (least..199.0).contains(&came) {
+                    Ok(())
+                } else {
+                    Err(said)
+                }
             })?;
         }
         Ok(Visit::Checked)
@@ -96,8 +104,11 @@ fn frames_as_long_as_a_pause_are_no_pauses() {
             );
             let rate = mbit(m.received.messages * (bytes + 42), &m);
             let said = format!("datagrams of {payload} B: {rate:.1} Mbit/s at 50mbit");
-            assert!(rate < 54.0, "{said}");
-            if rate >= 45.0 { Ok(()) } else { Err(said) }
+            if (45.0..54.0).contains(&rate) {
+                Ok(())
+            } else {
+                Err(said)
+            }
         })
         .unwrap();
     }

@@ -120,16 +120,18 @@ fn many_requests_are_in_flight() {
                     socket_buffer: Some(4 * 1024 * 1024),
                     ..spec(load, api, 2)
                 };
-                let [client, _] = carried(&spec);
-                let latency = client.latency.as_ref().unwrap();
-                #[expect(clippy::cast_precision_loss, reason = "counts of 50 ms")]
-                let rate = client.received.transactions as f64 / client.window_ns as f64;
-                let flying = rate * latency.mean_ns;
-                // Little's law; over a short window the first and last requests are a part of all.
-                assert!(
-                    (30.0..90.0).contains(&flying),
-                    "{load} by {api}, {request_size} and {response_size} B: {flying} of 64 in flight"
-                );
+                // Where others have the CPUs, the first and last requests are most of all.
+                with_its_cpu(|| {
+                    let [client, _] = carried(&spec);
+                    let latency = client.latency.as_ref().ok_or("no transaction")?;
+                    #[expect(clippy::cast_precision_loss, reason = "counts of 50 ms")]
+                    let rate = client.received.transactions as f64 / client.window_ns as f64;
+                    let flying = rate * latency.mean_ns;
+                    // Little's law; over a short window the first and last requests are a part of all.
+                    (30.0..90.0).contains(&flying).then_some(()).ok_or(format!(
+                        "{load} by {api}, {request_size} and {response_size} B: {flying} of 64 in flight"
+                    ))
+                });
             }
         }
     }
@@ -154,20 +156,23 @@ fn a_response_larger_than_the_send_buffer_goes_in_parts() {
 fn turns_follow_each_other() {
     for api in APIS {
         for load in LOADS.into_iter().filter(|load| load.pauses()) {
-            let [mut client, mut server] = both(&spec(load, api, 2));
-            for _ in 0..3 {
-                let timetable = soon(5, 20);
-                std::thread::scope(|scope| {
-                    let other = scope.spawn(|| server.turn(timetable, wait).unwrap());
-                    let one = client.turn(timetable, wait).unwrap();
-                    let other = other.join().unwrap();
-                    let messages = one.received.messages + other.received.messages;
-                    assert!(messages > 10, "{load} by {api}: {one:?} {other:?}");
+            with_its_cpu(|| {
+                let [mut client, mut server] = both(&spec(load, api, 2));
+                let turns = [0; 3].map(|_| {
+                    let timetable = soon(5, 20);
+                    std::thread::scope(|scope| {
+                        let other = scope.spawn(|| server.turn(timetable, wait).unwrap());
+                        let one = client.turn(timetable, wait).unwrap();
+                        one.received.messages + other.join().unwrap().received.messages
+                    })
                 });
-            }
-            let [client, server] = [client, server].map(|end| end.finish().unwrap());
-            let messages = client.received.messages + server.received.messages;
-            assert!(messages > 30, "{load} by {api}");
+                let [client, server] = [client, server].map(|end| end.finish().unwrap());
+                let messages = client.received.messages + server.received.messages;
+                assert!(messages >= turns.iter().sum(), "{load} by {api}");
+                (turns.iter().all(|turn| *turn > 10))
+                    .then_some(())
+                    .ok_or(format!("{load} by {api}: {turns:?}"))
+            });
         }
     }
 }
