@@ -1,6 +1,9 @@
-//! What `hopyard doctor` says of rules that a switch would pass by.
+//! What `hopyard doctor` says of rules that a switch would pass by, and of claims that cannot be tested here.
 
-use hopyard_net::{NetNs, apply_ruleset};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use hopyard_net::{NetNs, apply_ruleset, cpu};
 
 use crate::support::beside;
 use crate::support::cli::{Said, run};
@@ -54,4 +57,43 @@ fn doctor_warns_of_rules_that_a_switch_would_bypass() {
     let said = doctor(&ns, &[]);
     said.exits(0)
         .prints(&[what, "hopyard switch", "bypass these rules"]);
+}
+
+/// Each missing thing with its claims: the same as JSON and as text, and what this machine has is not among them.
+#[test]
+fn doctor_names_what_claims_lack_here() {
+    let _beside = beside();
+    let lacks = run(&["doctor", "--claims", "--json"]).exits(0).json();
+    let lacks = lacks.as_array().unwrap();
+    let said = run(&["doctor", "--claims"]);
+    let mut lacking = BTreeSet::new();
+    for lack in lacks {
+        let (what, claims) = (&lack["what"], lack["claims"].as_array().unwrap());
+        let ids: Vec<&str> = claims.iter().map(|id| id.as_str().unwrap()).collect();
+        said.prints(&[&format!("- {}: {}", ids.join(" "), what.as_str().unwrap())]);
+        lacking.extend(ids);
+    }
+    said.exits(0)
+        .prints(&[&format!("{} of 69 claims", 69 - lacking.len())]);
+    let lacks_what = |part: &str| {
+        lacks
+            .iter()
+            .any(|l| l["what"].as_str().unwrap().contains(part))
+    };
+    assert_eq!(
+        lacks_what("load module `vhost_net`"),
+        !Path::new("/dev/vhost-net").exists(),
+        "{said}"
+    );
+    let cpus = cpu::online_cpus().unwrap().len();
+    for needed in [4, 8] {
+        let has_too_few = cpus < needed;
+        assert_eq!(
+            lacks_what(&format!("{needed} CPUs: ")),
+            has_too_few,
+            "{said}"
+        );
+    }
+    // No kernel has this: a guest under KVM with patches of 2011.
+    assert!(lacking.contains("MQ16"), "{said}");
 }
