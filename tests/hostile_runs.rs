@@ -121,8 +121,7 @@ fn what_goes_on_with_a_run_follows_no_link() {
     std::fs::create_dir(&out).unwrap();
     std::os::unix::fs::symlink(&target, out.join("run.json")).unwrap();
     let file = room.file("mine.toml", plan(&[("window", "\"50ms\"")]));
-    run(&["run", &file, "--out", out.to_str().unwrap()])
-        .exits(2)
-        .says(&["run.json", "Too many levels of symbolic links"]);
+    run(&["run", &file, "--out", out.to_str().unwrap()]).exits(0);
+    assert!(out.join("run.json").is_file() && !out.join("run.json").is_symlink());
     assert!(!target.exists());
 }

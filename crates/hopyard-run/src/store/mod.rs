@@ -202,6 +202,22 @@ mod tests {
         ));
     }
 
+    /// As on a full disk: half an end would be a damaged file.
+    #[test]
+    fn an_end_that_cannot_be_written_leaves_the_run() {
+        let home = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(home.path(), &header()).unwrap();
+        writer.append(&sample(0)).unwrap();
+        let in_the_way = home.path().join("end.json.new");
+        fs::create_dir(&in_the_way).unwrap();
+        assert!(writer.finish(End::Complete).is_err());
+        let run = load(home.path()).unwrap();
+        assert_eq!((run.samples.len(), run.end), (1, None));
+        fs::remove_dir(&in_the_way).unwrap();
+        writer.finish(End::Complete).unwrap();
+        assert_eq!(load(home.path()).unwrap().end, Some(End::Complete));
+    }
+
     #[test]
     fn half_a_line_at_the_end_is_passed_over_and_damage_is_named() {
         let home = tempfile::tempdir().unwrap();

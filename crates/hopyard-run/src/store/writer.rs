@@ -34,7 +34,7 @@ impl Writer {
         let file = directory.join(SAMPLES);
         let samples = new_file(&file)?;
         lock(directory, &samples)?;
-        write_json(&directory.join(HEADER), header, bounded::write).inspect_err(|_| {
+        write_json(&directory.join(HEADER), header).inspect_err(|_| {
             // The error of the header is the one to report.
             let _ = fs::remove_file(&file);
         })?;
@@ -74,7 +74,7 @@ impl Writer {
     /// # Errors
     /// The files cannot be read or written.
     pub fn go_on(&mut self, header: &Header) -> Result<(), Error> {
-        write_json(&self.directory.join(HEADER), header, bounded::replace)?;
+        write_json(&self.directory.join(HEADER), header)?;
         let failed = |file: &str| {
             let file = self.directory.join(file);
             |source| Error::Write { file, source }
@@ -116,7 +116,7 @@ impl Record for Writer {
     }
 
     fn finish(&mut self, end: End) -> Result<(), Error> {
-        write_json(&self.directory.join(END), &end, bounded::write)
+        write_json(&self.directory.join(END), &end)
     }
 }
 
@@ -139,17 +139,13 @@ fn append(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     file.write_all(&line)
 }
 
-/// Writes a new file, or replaces one, as `write` does.
-fn write_json(
-    file: &Path,
-    value: &impl Serialize,
-    write: fn(&Path, &[u8]) -> io::Result<()>,
-) -> Result<(), Error> {
+/// Writes a file whole or not at all: half a document would make the run unreadable.
+fn write_json(file: &Path, value: &impl Serialize) -> Result<(), Error> {
     serde_json::to_vec_pretty(value)
         .map_err(io::Error::from)
         .and_then(|mut text| {
             text.push(b'\n');
-            write(file, &text)
+            bounded::replace(file, &text)
         })
         .map_err(|source| Error::Write {
             file: file.to_owned(),
