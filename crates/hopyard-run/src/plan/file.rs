@@ -1,5 +1,6 @@
 //! A plan as a TOML file: every error names file, line and key.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -14,6 +15,9 @@ use crate::model::{Axes, AxisError, Base, LoadKind, Peer, WINDOW, as_axis, axis,
 use crate::profile;
 use crate::units;
 
+/// `[set]`, with where each axis is named.
+type Set = BTreeMap<Spanned<String>, toml::Value>;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
@@ -23,7 +27,7 @@ struct Raw {
     peers: Vec<Spanned<String>>,
     loads: Vec<Spanned<String>>,
     #[serde(default)]
-    set: toml::map::Map<String, toml::Value>,
+    set: Set,
     /// Parts that differ from the values at the top; without any, those are the only part.
     #[serde(default)]
     cells: Vec<RawPart>,
@@ -54,7 +58,7 @@ struct RawPart {
     peers: Option<Vec<Spanned<String>>>,
     loads: Option<Vec<Spanned<String>>>,
     #[serde(default)]
-    set: toml::map::Map<String, toml::Value>,
+    set: Set,
 }
 
 /// A window's length within its bounds.
@@ -212,7 +216,7 @@ fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
         if let Some(names) = &own.loads {
             part.loads = loads(names)?;
         }
-        for (axis, values) in sets(source, &own.set)? {
+        for (axis, values) in sets(source, &with_switches(&raw.set, &own.set))? {
             part.set(&axis, &values);
         }
         parts.push(part);
@@ -223,14 +227,23 @@ fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
     Ok(parts)
 }
 
+/// What a part sets, and the switches of single devices at the top that it does not name: all of these are one axis.
+fn with_switches(top: &Set, own: &Set) -> Set {
+    let is_switch = |key: &Spanned<String>| as_axis(key.get_ref(), "").0 != *key.get_ref();
+    let mut all = own.clone();
+    if own.keys().any(is_switch) {
+        let others = top.iter().filter(|(key, _)| is_switch(key));
+        let others = others.filter(|(key, _)| !own.contains_key(key.get_ref().as_str()));
+        all.extend(others.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    all
+}
+
 /// `[set]`: axis = value, or axis = [values]; numbers and texts.
-fn sets(
-    source: &Source<'_>,
-    raw: &toml::map::Map<String, toml::Value>,
-) -> Result<Vec<(String, Vec<String>)>, Error> {
+fn sets(source: &Source<'_>, raw: &Set) -> Result<Vec<(String, Vec<String>)>, Error> {
     let mut sets = Vec::new();
     for (key, value) in raw {
-        let line = source.line_of_key(key);
+        let (line, key) = (source.line(&key.span()), key.get_ref());
         // The key may be a switch of one device.
         let (name, _) = as_axis(key, "");
         let axis = axis(&name).map_err(|e| source.wrong(key, line, e.to_string()))?;

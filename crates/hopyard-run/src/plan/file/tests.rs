@@ -127,6 +127,38 @@ fn cells_of_their_own_take_the_rest_from_the_top() {
         error.starts_with("my.toml:26: loads: there is no load `tcp_rrr`"),
         "{error}"
     );
+    // The same key is right at the top.
+    let wrong = text.replace("flows = [1, 4]", "flows = [1, 0]");
+    let error = parse("my.toml", &wrong).unwrap_err().to_string();
+    assert!(error.starts_with("my.toml:23: flows: "), "{error}");
+}
+
+/// Switches of several devices are one axis, of which a part may name some.
+#[test]
+fn a_part_keeps_the_switches_of_devices_that_it_does_not_name() {
+    let set = |own: &str| {
+        let text = format!(
+            "{}\n[set]\n\"gro@hub/br0\" = \"off\"\n\"tso@a/eth0\" = \"on\"\n\n[[cells]]\nset = {{ {own} }}\n",
+            super::super::PLANS[0].1
+        );
+        let plan = parse("my.toml", &text).unwrap();
+        let mut set = plan.parts[0].set.iter();
+        let (_, values) = set.find(|(name, _)| name == "device_offload").unwrap();
+        values.clone()
+    };
+    let switched = |text: &str| text.parse::<crate::model::DeviceOffloads>().unwrap();
+    let is = |own: &str, wanted: &str| {
+        let values = set(own);
+        assert_eq!(values.len(), 1, "{values:?}");
+        assert_eq!(switched(&values[0]), switched(wanted), "{own}");
+    };
+    is("flows = 2", "gro@hub/br0=off+tso@a/eth0=on");
+    is("\"tso@a/eth0\" = \"off\"", "gro@hub/br0=off+tso@a/eth0=off");
+    is(
+        "\"gso@b/eth0\" = \"off\"",
+        "gro@hub/br0=off+tso@a/eth0=on+gso@b/eth0=off",
+    );
+    is("device_offload = \"none\"", "none");
 }
 
 #[test]
