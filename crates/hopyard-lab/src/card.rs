@@ -208,10 +208,15 @@ fn check_is_back(home: &Handle, card: &str) -> Result<()> {
     let here = home.ns().inode()?;
     for lab in HOME.names()? {
         let file = HOME.directory(&lab).join(RECORD);
-        // Another program may just be removing it.
-        let record = bounded::read(&file).ok();
-        let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-        if record.is_some_and(|record| record.card == card && record.home == here) {
+        let text = match bounded::read(&file) {
+            // Another program may just be removing it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text,
+        };
+        let record = text.and_then(|text| Ok(serde_json::from_slice::<Record>(&text)?));
+        // One that cannot be read may be of this card.
+        let is_of_another = record.is_ok_and(|record| record.card != card || record.home != here);
+        if !is_of_another {
             return Err(Error::Cable(Cable::Card {
                 card: card.to_owned(),
                 why: format!(

@@ -17,6 +17,7 @@ use super::kept::Kept;
 use super::need::Need;
 use super::part::{Kind, Names, Part, Undone};
 use super::{Builder, Error, Result};
+use crate::bounded;
 
 /// Entries of the table: what the kernel's documentation takes for a busy server (`scaling.rst`).
 pub(super) const ENTRIES: u32 = 32768;
@@ -57,7 +58,8 @@ impl Builder {
         let name = self.id.to_string();
         let _turn = turn()?;
         let others = HOME.names()?;
-        let noted = others.iter().find_map(|other| before(other).ok());
+        // One that is damaged is told when its lab is cleaned up.
+        let noted = others.iter().find_map(|other| before(other).ok().flatten());
         let now = entries()?;
         let before = noted.filter(|_| now == ENTRIES).unwrap_or(now);
         let directory = HOME.make(&name)?;
@@ -80,7 +82,7 @@ impl Builder {
 /// Writes down the size that the table had.
 fn note(directory: &Path, before: u32) -> Result<()> {
     let file = directory.join(BEFORE);
-    fs::write(&file, before.to_string()).map_err(file_error("write", &file))
+    bounded::replace(&file, before.to_string().as_bytes()).map_err(file_error("write", &file))
 }
 
 impl Part for Table {
@@ -103,8 +105,7 @@ impl Table {
     /// The last lab sets the table back, unless somebody else has set it meanwhile. Answers with what was done.
     fn give_back(&self) -> Result<Option<String>> {
         let _turn = turn()?;
-        // A lab that was killed before it had noted the size has not changed it.
-        let before = before(&self.0).ok();
+        let before = before(&self.0)?;
         let is_last = HOME.names()?.iter().all(|name| *name == self.0);
         let mut removed = None;
         if let Some(before) = before
@@ -148,12 +149,21 @@ fn turn() -> Result<Lock> {
 }
 
 /// What the table was before the first of the labs, as this one noted it.
-fn before(name: &str) -> Result<u32> {
+/// `None` where it was killed before it had noted the size: then it has not changed it.
+fn before(name: &str) -> Result<Option<u32>> {
     let file = HOME.directory(name).join(BEFORE);
-    let text = fs::read_to_string(&file).map_err(file_error("read", &file))?;
-    text.trim()
-        .parse()
-        .map_err(|_| file_error("read", &file)(io::ErrorKind::InvalidData.into()))
+    let text = match fs::read_to_string(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(file_error("read", &file))?,
+    };
+    let before = text.trim().parse();
+    before.map(Some).map_err(|_| {
+        let why = format!(
+            "`{}` is no number of entries; set {SYSCTL} as it was, and remove the file",
+            text.trim().escape_debug()
+        );
+        file_error("read", &file)(io::Error::new(io::ErrorKind::InvalidData, why))
+    })
 }
 
 fn entries() -> hopyard_net::Result<u32> {
