@@ -1,10 +1,14 @@
 //! Removes a switch. The caller holds the lock. What was killed half-way is removed by whoever gets the lock next.
 
+use std::error::Error as _;
+use std::io;
 use std::path::Path;
+
+use nix::errno::Errno;
 
 use crate::attached::{attached, detach_classifiers};
 use crate::bpffs::{self, is_directory};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::{Config, LAYOUT_VERSION, PortRecord, STATE_BUSY};
 use crate::shortcut;
 use crate::state::State;
@@ -64,10 +68,42 @@ pub(crate) fn all(directory: &Path) -> Result<()> {
     if !is_directory(directory) {
         return Ok(());
     }
-    if let Ok(mut state) = State::open(directory) {
-        state.end(directory)?;
+    match State::open(directory) {
+        Ok(mut state) => state.end(directory)?,
+        // The list of its devices is not to be lost.
+        Err(error) if lacks_resources(&error) => return Err(error),
+        // Unfinished, or of another version.
+        Err(_) => {}
     }
     // Sockets that are joined keep its programs: they are to know that it is over.
     shortcut::turn_off(directory)?;
     bpffs::remove_directory(directory)
+}
+
+/// Whether this process could not open what may be there.
+fn lacks_resources(error: &Error) -> bool {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let mut errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.any(|error| {
+        let number = error.raw_os_error().map(Errno::from_raw);
+        matches!(
+            number,
+            Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EPERM | Errno::EACCES)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn want_of_resources_is_told_from_what_is_not_there() {
+        let of = |number: Errno| {
+            let error: io::Error = number.into();
+            lacks_resources(&Error::bpf("open a map")(error))
+        };
+        assert!(of(Errno::EMFILE) && of(Errno::ENOMEM));
+        assert!(!of(Errno::ENOENT) && !of(Errno::EINVAL));
+    }
 }
