@@ -236,7 +236,13 @@ fn sent(lab: &Lab) -> Result<u64> {
     let client = &lab.topology.client;
     let stats = lab.space(client.role)?.handle.device_stats()?;
     let own = stats.iter().find(|device| device.name == client.device);
-    Ok(own.map_or(0, |device| device.tx_packets))
+    let own = own.ok_or_else(|| {
+        Error::Lacking(format!(
+            "the client's device {} has no counters",
+            client.device
+        ))
+    })?;
+    Ok(own.tx_packets)
 }
 
 /// Routed.
