@@ -1,5 +1,6 @@
 //! Carries a plan out: takes pairs from the schedule, gives them to whoever measures, and keeps what comes back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -111,15 +112,26 @@ fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
         return Ok(());
     }
     for place in places {
-        let attempt = store.fleet.outcomes[place]
-            .as_ref()
-            .map_or(1, |o| o.attempt);
+        let attempt = store.attempt_of(place);
         match engine.samples(store, Job { place, attempt }) {
             Ok(of_pair) => samples.push((place, of_pair)),
             Err(why) => store.missing.push((place, why)),
         }
     }
     store.keep(round, &samples)
+}
+
+/// Pairs that an earlier session measured, and whose samples are nowhere: relays have them in memory until their round is whole.
+fn without_samples(store: &Store, engine: &impl Engine) -> BTreeSet<usize> {
+    let rounds = 0..store.fleet.rounds();
+    let not_kept = rounds.flat_map(|round| store.fleet.not_kept(round));
+    not_kept
+        .filter(|place| {
+            let attempt = store.attempt_of(*place);
+            let place = *place;
+            engine.samples(store, Job { place, attempt }).is_err()
+        })
+        .collect()
 }
 
 /// Measures what is missing or failed, until nothing is left, the time is over or `is_stopped` says so.
@@ -155,9 +167,10 @@ fn measure(
     mut watch: impl FnMut(Progress),
 ) -> Result<End> {
     let fleet = &store.fleet;
+    let without_samples = without_samples(store, engine);
     let is_done = |place: usize| {
         let outcome = fleet.outcomes[place].as_ref();
-        outcome.is_some_and(Outcome::is_measured)
+        outcome.is_some_and(Outcome::is_measured) && !without_samples.contains(&place)
     };
     let machines = fleet.plan.endpoints.len();
     let mut dispatch = Dispatch::new(machines, &fleet.pairs, is_done, fleet.plan.at_once);

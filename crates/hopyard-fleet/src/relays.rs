@@ -197,9 +197,8 @@ impl Engine for Relays {
             return Ok(found);
         }
         // An earlier session may have measured it here.
-        crate::children::samples(store, job).map_err(|_| {
-            "a relay measured it in a session that was killed before its round was whole".to_owned()
-        })
+        crate::children::samples(store, job)
+            .map_err(|_| "a relay measured it, and no longer has its samples".to_owned())
     }
 
     fn stop(&mut self) {

@@ -120,6 +120,11 @@ impl Store {
         &self.directory
     }
 
+    /// The last attempt at a pair; 1 where there was none.
+    pub(crate) fn attempt_of(&self, place: usize) -> u32 {
+        self.fleet.outcomes[place].as_ref().map_or(1, |o| o.attempt)
+    }
+
     /// Number of the next attempt at a pair: directories that a killed fleet left count too.
     #[must_use]
     pub(crate) fn next_attempt(&self, place: usize) -> u32 {
