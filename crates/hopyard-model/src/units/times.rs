@@ -15,10 +15,13 @@ const TIMES: [(&str, f64); 7] = [
     ("µs", 1e-6),
 ];
 
+/// Nobody waits longer; added to any instant, it is one that a clock can show.
+const LONGEST: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
+
 /// A span of time: `300ms`, `1s`, `50us`, or several parts as in `8m30s`, the longest unit first.
 ///
 /// # Errors
-/// A number without its unit, an unknown unit, units that do not become smaller, or a span that no clock can hold.
+/// A number without its unit, an unknown unit, units that do not become smaller, or a span of more than 1,000 years.
 pub fn parse_duration(text: &str) -> Result<Duration, NotAQuantity> {
     const FORMS: &str = "a time with its unit as in 300ms, 1s, 2m or 8m30s";
     let bad = || not(text, "a time", FORMS);
@@ -36,7 +39,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotAQuantity> {
         seconds += number * length;
         (longer, rest) = (*length, after);
         if rest.is_empty() {
-            return Duration::try_from_secs_f64(seconds).map_err(|_| bad());
+            let span = Duration::try_from_secs_f64(seconds).map_err(|_| bad())?;
+            return (span <= LONGEST).then_some(span).ok_or_else(bad);
         }
     }
 }
