@@ -5,6 +5,8 @@
 //! and the false discovery rate is the chance of any rejection. So the gate fails by mistake with a probability of at
 //! most 1 − confidence, however many cells there are. If one cell is worse, the gate is right to fail.
 
+use std::collections::BTreeSet;
+
 use super::quantities::Quantity;
 use crate::model::{Blocks, Gate};
 use crate::stats::{self, Comparison};
@@ -26,6 +28,8 @@ pub(super) struct Ruling {
     pub(super) catches: Vec<Option<f64>>,
     /// Whether it could not have detected such a loss.
     pub(super) blind: Vec<bool>,
+    /// Entries whose figures are doubtful.
+    doubted: BTreeSet<usize>,
     blocks_needed: Option<u32>,
 }
 
@@ -63,12 +67,14 @@ impl Ruling {
                 .map(|e| catches(e, loss, table_confidence))
                 .collect(),
             blind,
+            doubted: BTreeSet::new(),
             blocks_needed,
         }
     }
 
     /// Marks an entry whose figures are doubtful. The gate does not pass with it; a loss that it shows still fails the gate.
     pub(super) fn doubt(&mut self, entry: usize) {
+        self.doubted.insert(entry);
         self.blind[entry] = true;
         self.catches[entry] = None;
         // More blocks would not help.
@@ -86,6 +92,7 @@ impl Ruling {
             comparisons,
             tripped,
             blind,
+            incomplete: self.doubted.len() + missing,
             undecided: tripped == 0 && (blind > 0 || comparisons == 0),
             // How many blocks would give a figure that is missing is not known.
             blocks_needed: self.blocks_needed.filter(|_| missing == 0),

@@ -15,6 +15,15 @@ pub(super) fn of_run(report: &RunReport) -> Option<Block> {
     Some(block(gate, &way_out, &caught))
 }
 
+/// How many of the blind comparisons more time alone would not decide.
+fn incomplete(gate: &Gate) -> String {
+    match gate.incomplete {
+        0 => String::new(),
+        all if all == gate.blind => ", since samples failed or figures are missing".to_owned(),
+        some => format!(", {some} of them since samples failed or figures are missing"),
+    }
+}
+
 /// The result of the gate, and the losses it could detect. `way_out`: what would decide an undecided gate; `caught`:
 /// the smallest loss that each comparison catches.
 pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
@@ -27,8 +36,10 @@ pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
     } else if gate.undecided {
         format!(
             "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} could not have shown \
-             it.{way_out}",
-            gate.comparisons, gate.blind
+             it{}.{way_out}",
+            gate.comparisons,
+            gate.blind,
+            incomplete(gate)
         )
     } else {
         format!(
@@ -49,4 +60,36 @@ pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
         },
     );
     Block::Paragraph(format!("{outcome}{reach}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_time_decides_is_told_from_noise() {
+        let said = |incomplete| {
+            let gate = Gate {
+                fail_on_ratio: 0.05,
+                failed: false,
+                comparisons: 12,
+                tripped: 0,
+                blind: 3,
+                incomplete,
+                undecided: true,
+                blocks_needed: None,
+                runs_needed: None,
+            };
+            match block(&gate, "", &[0.04, 0.2]) {
+                Block::Paragraph(text) => text,
+                _ => panic!("a gate is a paragraph"),
+            }
+        };
+        assert!(said(0).contains("but 3 could not have shown it. Four"));
+        let some = "but 3 could not have shown it, 1 of them since samples failed or figures are missing. Four";
+        assert!(said(1).contains(some), "{}", said(1));
+        let all =
+            "but 3 could not have shown it, since samples failed or figures are missing. Four";
+        assert!(said(3).contains(all), "{}", said(3));
+    }
 }

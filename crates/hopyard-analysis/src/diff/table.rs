@@ -212,6 +212,7 @@ impl Table {
 fn gate((entries, lost): (&[Entry], usize), ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
     let unknown = entries.iter().filter(|e| e.between.is_none()).count();
     let mut gate = ruling.report(unknown + lost);
+    gate.incomplete -= unknown;
     gate.blocks_needed = None;
     let mut seen = ruling.blind.iter();
     let is_blind = |entry: &&Entry| match entry.between {

@@ -46,6 +46,7 @@ fn a_gate_has_not_passed_where_a_percentile_is_known_of_one_cell_alone() {
         let one = gate(&transactions(counts));
         assert!(one.undecided && !one.failed, "{one:?}");
         assert_eq!((one.comparisons, one.blind), (both.comparisons, 1));
+        assert_eq!((one.incomplete, both.incomplete), (1, 0));
     }
     // Of neither: a figure that nobody can have is not waited for.
     let none = gate(&transactions([|_| 990; 2]));
@@ -121,6 +122,7 @@ fn a_gate_has_not_passed_where_a_cell_failed_or_had_no_turn() {
     for is_broken in [|_| true, |block| block == 3] as [fn(u32) -> bool; 2] {
         let gate = broken(1.0, is_broken, true);
         assert!(gate.undecided && !gate.failed && gate.blind > 0, "{gate:?}");
+        assert_eq!(gate.incomplete, gate.blind);
         assert_eq!(
             (gate.comparisons, gate.blocks_needed),
             (whole.comparisons, None)

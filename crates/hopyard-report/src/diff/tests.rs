@@ -174,6 +174,7 @@ fn without_scatter(report: &mut DiffReport) {
         comparisons: 10,
         tripped: 0,
         blind: 10,
+        incomplete: 0,
         undecided: true,
         blocks_needed: None,
         runs_needed: Some(4),

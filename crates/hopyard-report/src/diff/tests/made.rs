@@ -137,6 +137,7 @@ pub(super) fn report() -> DiffReport {
             comparisons: 10,
             tripped: 3,
             blind: 3,
+            incomplete: 0,
             undecided: false,
             blocks_needed: None,
             runs_needed: None,
