@@ -17,7 +17,7 @@ use crate::model::{
     AXES, Axes, Axis, Cell, CurveReport, FullInterval, Measurement, QuantityCurve, Sample,
     Saturation, StepReport,
 };
-use crate::stats::{self, Curve, Samples};
+use crate::stats::{self, Curve, Estimate};
 
 /// Fewest values of a curve.
 const LEAST: usize = 3;
@@ -68,12 +68,14 @@ pub(super) fn report(header: &Header, samples: &[&Sample]) -> Vec<CurveReport> {
 }
 
 impl<'a> Measured<'a> {
+    /// Without cells whose path proof failed in any sample: their figures are of another way.
     pub(super) fn of(header: &'a Header, samples: &[&'a Sample]) -> Self {
         let one = |s: &&'a Sample| Some(((s.cell, s.block), s.measurement()?));
-        Self {
-            header,
-            by_place: samples.iter().filter_map(one).collect(),
-        }
+        let mut by_place: BTreeMap<_, &Measurement> = samples.iter().filter_map(one).collect();
+        let unproved = by_place.iter().filter(|(_, m)| !m.way.proved);
+        let unproved: BTreeSet<usize> = unproved.map(|((cell, _), _)| *cell).collect();
+        by_place.retain(|(cell, _), _| !unproved.contains(cell));
+        Self { header, by_place }
     }
 
     /// Every curve: for each count, the cells that are equal without it.
@@ -113,10 +115,10 @@ impl<'a> Measured<'a> {
         &self.header.cells[swept.cells[0].1].cell
     }
 
-    /// Values of a quantity in the blocks in which all given cells have it, a row for each block.
-    fn rows(&self, cells: &[usize], name: &str) -> Vec<Vec<f64>> {
+    /// The blocks in which all given cells have a quantity, with their values.
+    fn rows(&self, cells: &[usize], name: &str) -> BTreeMap<u32, Vec<f64>> {
         let Some(quantity) = QUANTITIES.iter().find(|q| q.name == name) else {
-            return Vec::new();
+            return BTreeMap::new();
         };
         let tolerance = self.header.cpu_tolerance();
         let value = |cell: usize, block: u32| {
@@ -127,28 +129,57 @@ impl<'a> Measured<'a> {
         };
         let blocks: BTreeSet<u32> = self.by_place.keys().map(|(_, block)| *block).collect();
         let row = |block: u32| {
-            cells
-                .iter()
-                .map(|cell| value(*cell, block))
-                .collect::<Option<_>>()
+            let values = cells.iter().map(|cell| value(*cell, block));
+            Some((block, values.collect::<Option<_>>()?))
         };
         blocks.into_iter().filter_map(row).collect()
     }
 
-    /// The curve of a quantity at the counts at which any block has it; `None` if fewer than three have, or no block
-    /// has all of them.
+    /// Whether a cell's figure may be shown: a percentile that some blocks lack is that of the faster ones.
+    fn is_known(&self, cell: usize, name: &str) -> bool {
+        let own = || self.by_place.iter().filter(|((at, _), _)| *at == cell);
+        let mut named = QUANTITIES.iter().filter(|q| q.name == name);
+        named.any(|quantity| quantity.is_known_in(own().map(|(_, m)| *m)))
+    }
+
+    /// The counts, and their cells, of which any block has a quantity, of a percentile nearly all blocks.
+    fn known(&self, swept: &Swept, name: &str) -> (Vec<f64>, Vec<usize>) {
+        let has = |(_, cell): &&(f64, usize)| {
+            self.is_known(*cell, name) && !self.rows(&[*cell], name).is_empty()
+        };
+        swept.cells.iter().filter(has).copied().unzip()
+    }
+
+    /// The curve of a quantity at the counts that have it; `None` if fewer than three have, or no block has all of them.
     pub(super) fn curve(&self, swept: &Swept, name: &str) -> Option<Curve> {
-        let has = |(_, cell): &&(f64, usize)| !self.rows(&[*cell], name).is_empty();
-        let (x, cells): (Vec<f64>, Vec<usize>) = swept.cells.iter().filter(has).copied().unzip();
+        let (x, cells) = self.known(swept, name);
         (x.len() >= LEAST).then_some(())?;
-        Curve::new(x, self.rows(&cells, name))
+        Curve::new(x, self.rows(&cells, name).into_values().collect())
+    }
+
+    /// The estimate of a quantity at each count, as a cell has it, of the blocks that the curve has.
+    fn estimates(&self, swept: &Swept, name: &str) -> Option<Vec<Estimate>> {
+        let quantity = QUANTITIES.iter().find(|q| q.name == name)?;
+        let (_, cells) = self.known(swept, name);
+        let rows = self.rows(&cells, name);
+        let of = |cell: &usize| {
+            let own = rows
+                .keys()
+                .filter_map(|block| self.by_place.get(&(*cell, *block)));
+            let own: Vec<&Measurement> = own.copied().collect();
+            let load = self.header.cells[*cell].cell.load;
+            let tolerance = self.header.cpu_tolerance();
+            quantity.estimate(&own, load, tolerance, self.header.confidence)
+        };
+        cells.iter().map(of).collect()
     }
 
     fn report(&self, swept: &Swept) -> CurveReport {
         let cell = self.cell(swept);
         let told = TOLD.iter().filter_map(|name| {
             let curve = self.curve(swept, name)?;
-            Some(((*name).to_owned(), self.told(name, &curve)?))
+            let estimates = self.estimates(swept, name)?;
+            Some(((*name).to_owned(), self.told(name, &curve, estimates)?))
         });
         CurveReport {
             path: cell.path.clone(),
@@ -184,15 +215,14 @@ impl<'a> Measured<'a> {
     }
 
     /// The figures of a quantity's curve; `None` with a single block.
-    fn told(&self, name: &str, curve: &Curve) -> Option<QuantityCurve> {
+    fn told(&self, name: &str, curve: &Curve, estimates: Vec<Estimate>) -> Option<QuantityCurve> {
         let confidence = self.header.confidence;
         let seed = self.header.seed;
-        let at = |i: usize| stats::mean_interval(&Samples::new(&curve.at(i)).ok()?, confidence);
         let over = |i: usize| stats::paired_ratio(&curve.at(i), &curve.at(0), confidence);
         let places = 0..curve.x().len();
         Some(QuantityCurve {
             values: curve.x().to_vec(),
-            estimates: places.clone().map(at).collect::<Option<_>>()?,
+            estimates,
             over_first: places
                 .map(over)
                 .collect::<Option<Vec<_>>>()

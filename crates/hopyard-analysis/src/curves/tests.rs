@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::curves::{self, Along};
-use crate::model::{Containers, LoadKind, Outcome};
+use crate::model::{Containers, Latency, LoadKind, Outcome};
 use crate::testing::curves::{FLOWS, Shown, published, senders};
+use crate::testing::{measured, push, run};
 use crate::{assess, last_attempts};
 
 /// The curve of native senders and that of containers.
@@ -60,6 +61,64 @@ fn a_run_is_cut_into_curves() {
     let again: crate::model::RunReport = serde_json::from_str(&text).unwrap();
     assert_eq!(again.curves.len(), 2);
     assert_eq!(again.curves[0].quantities.len(), native.quantities.len());
+}
+
+/// What went another way is no point of a curve, with however many of its samples.
+#[test]
+fn a_cell_without_its_path_proof_is_on_no_curve() {
+    let mut run = senders(published);
+    let last = run.header.cells.len() - 1;
+    let astray = run.header.cells[last].cell.clone();
+    let sample = run.samples.iter_mut().find(|sample| sample.cell == last);
+    let Outcome::Measured(m) = &mut sample.unwrap().outcome else {
+        panic!("not measured");
+    };
+    m.way.proved = false;
+    let report = assess(&run);
+    for curve in &report.curves {
+        let is_own = curve.axes.containers == astray.axes.containers;
+        let packets = &curve.quantities["packets_per_s"];
+        let left_out = usize::from(is_own);
+        assert_eq!(packets.values.len(), FLOWS.len() - left_out);
+        let flows = f64::from(astray.axes.flows);
+        assert_eq!(packets.values.contains(&flows), !is_own);
+    }
+}
+
+/// Where half of the samples have enough observations for a percentile, those are the faster half.
+#[test]
+fn a_percentile_that_samples_lack_is_on_no_curve() {
+    let transacted = |slow: fn(u32) -> u64| {
+        let mut run = run(&["veth"]);
+        let planned = run.header.cells.remove(0);
+        for flows in [1, 2, 4, 8] {
+            let mut one = planned.clone();
+            one.cell.load = LoadKind::TcpRr;
+            one.cell.axes = Axes::default().for_cell(LoadKind::TcpRr, one.cell.peer, &[]);
+            one.cell.axes.flows = flows;
+            run.header.cells.push(one);
+        }
+        for (block, cell) in (0..10).flat_map(|block| (0..4).map(move |cell| (block, cell))) {
+            let count = if cell == 0 { slow(block) } else { 2000 };
+            let mut m = measured(1);
+            m.received.transactions = count;
+            m.latency = Some(Latency {
+                count,
+                min_ns: 500,
+                mean_ns: 1000.0,
+                max_ns: 9000,
+                quantiles: vec![(0.5, 1000), (0.99, 5000 + u64::from(block % 3))],
+                histogram: Vec::new(),
+            });
+            push(&mut run, block, 0, cell, Outcome::Measured(Box::new(m)));
+        }
+        let report = assess(&run);
+        let p99 = report.curves[0].quantities.get("latency_p99_ns");
+        p99.map(|curve| curve.values.clone())
+    };
+    assert_eq!(transacted(|_| 1000), Some(vec![1.0, 2.0, 4.0, 8.0]));
+    let half = transacted(|block| 1000 - u64::from(block % 2));
+    assert_eq!(half, Some(vec![2.0, 4.0, 8.0]));
 }
 
 #[test]
