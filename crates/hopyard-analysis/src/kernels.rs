@@ -136,7 +136,7 @@ fn finding(
         |cell: &CellReport| cells.iter().filter(|other| other.load == cell.load).count() == 1;
     let told = cells.iter().filter(|cell| !is_emulated && is_only(cell));
     // A rate that was searched for is another quantity than what stands at the head of the table.
-    let figures = told.filter(|cell| cell.axes.search.is_none());
+    let figures = told.filter(|cell| cell.axes.search.is_none() && !cell.is_unproved());
     let figures = figures.filter_map(|cell| {
         let estimate = cell.estimates.get(main_figure(cell.load, &cell.axes))?;
         Some((cell.load, estimate.clone()))

@@ -37,12 +37,15 @@ pub(super) fn fill(
     let splits: Vec<Option<Split>> = (0..cells.len())
         .map(|cell| Split::of(header, windows, samples, cell))
         .collect();
+    // A cost of another way is compared with none.
+    let is_proved: Vec<bool> = cells.iter().map(|cell| cell.way.proved).collect();
     for (index, cell) in cells.iter_mut().enumerate() {
         let Some(split) = &splits[index] else {
             continue;
         };
         cell.profile = split.report(header.confidence);
-        let base = base_of(header, index).and_then(|(name, at)| Some((name, splits[at].as_ref()?)));
+        let base = base_of(header, index).filter(|(_, at)| is_proved[index] && is_proved[*at]);
+        let base = base.and_then(|(name, at)| Some((name, splits[at].as_ref()?)));
         if let (Some(profile), Some((name, base))) = (&mut cell.profile, base) {
             profile.difference = split.difference(base, name, header.confidence);
         }

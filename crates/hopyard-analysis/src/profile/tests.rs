@@ -96,6 +96,20 @@ fn differences_are_against_the_base_and_sum_to_the_whole_one() {
 }
 
 #[test]
+fn a_cost_of_another_way_is_compared_with_none() {
+    for astray in [0, 1] {
+        let mut run = run(8);
+        let sample = run.samples.iter_mut().find(|sample| sample.cell == astray);
+        let Outcome::Measured(m) = &mut sample.unwrap().outcome else {
+            panic!("nothing was measured");
+        };
+        m.way.proved = false;
+        let report = assess(&run);
+        assert!(profile(&report.cells[1]).difference.is_none(), "{astray}");
+    }
+}
+
+#[test]
 fn a_block_without_a_window_is_split_as_the_others() {
     let mut run = run(8);
     run.profiles.retain(|w| (w.block, w.cell) != (3, 1));

@@ -68,7 +68,7 @@ fn render(report: &RunReport) -> String {
         for comment in comments(cell) {
             text.push_str(&format!("# {comment}\n"));
         }
-        if cell.is_measured() {
+        if cell.is_measured() && !cell.is_unproved() {
             text.push_str(&banner(report, cell));
             let remote = if costs(cell).is_apart { "I" } else { "U" };
             text.push_str(&header(cell.load).replace("{R}", remote));
@@ -98,6 +98,12 @@ fn comments(cell: &CellReport) -> Vec<String> {
         CellStatus::Unsupported => return vec![format!("{name} unsupported: {why}")],
         CellStatus::Ok => Vec::new(),
     };
+    if cell.is_unproved() {
+        comments.push(format!(
+            "{name}: its path proof failed, so its figures are of another way and left out"
+        ));
+        return comments;
+    }
     if cell.axes.flows > 1 {
         comments.push(format!("sum of {} flows", cell.axes.flows));
     }
@@ -218,6 +224,24 @@ mod tests {
             assert!(text.contains(&header(load).replace("{R}", "U")), "{text}");
             assert!(text.lines().last().unwrap().contains("-1"), "{text}");
         }
+    }
+
+    /// What went another way is told in words alone.
+    #[test]
+    fn a_cell_without_its_path_proof_has_no_figures() {
+        let mut report = fixture::run();
+        let proved = fixture::cell("veth", Peer::Local, LoadKind::TcpRr).build();
+        let mut astray = fixture::cell("bridge", Peer::Local, LoadKind::TcpRr).build();
+        astray.way.proved = false;
+        report.cells = vec![proved, astray];
+        let text = render(&report);
+        assert!(text.contains(" from veth"), "{text}");
+        assert!(!text.contains(" from bridge"), "{text}");
+        let last = text.lines().last().unwrap();
+        assert!(
+            last.starts_with("# bridge local tcp_rr: its path proof failed"),
+            "{text}"
+        );
     }
 
     #[test]
