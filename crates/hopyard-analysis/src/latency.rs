@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Latency, LatencyReport, Measurement};
+use crate::stats;
 use crate::units::float;
 
 /// The sum of the samples' histograms; `None` if there are none.
@@ -14,10 +15,12 @@ pub(super) fn report(measured: &[&Measurement]) -> Option<LatencyReport> {
         *buckets.entry(*bound).or_default() += count;
     }
     let max_ns = parts.iter().map(|part| part.max_ns).max()?;
+    let count = buckets.values().sum();
     let told = parts.first()?.quantiles.iter();
+    let told = told.filter(|(q, _)| stats::enough_for_quantile(count, *q));
     let quantile = |q: f64| Some((q, quantile(&buckets, q)?.min(max_ns)));
     Some(LatencyReport {
-        count: buckets.values().sum(),
+        count,
         min_ns: parts.iter().map(|part| part.min_ns).min()?,
         max_ns,
         quantiles: told.filter_map(|(q, _)| quantile(*q)).collect(),
@@ -88,6 +91,17 @@ mod tests {
         let counts: Vec<u64> = all.classes.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [600, 400]);
         assert_eq!(report(&[&measured(1)]), None);
+    }
+
+    /// Of fewer than ten beyond it, a quantile would be one of the greatest times.
+    #[test]
+    fn a_quantile_has_ten_observations_beyond_it() {
+        let of = |count: u64| {
+            let all = report(&[&sample(&[(10_000, count - 1), (90_000, 1)])]).unwrap();
+            all.quantiles.iter().map(|(q, _)| *q).collect::<Vec<_>>()
+        };
+        assert_eq!(of(1000), [0.01, 0.5, 0.99]);
+        assert_eq!(of(999), [0.01, 0.5]);
     }
 
     proptest! {

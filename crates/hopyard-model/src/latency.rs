@@ -12,7 +12,7 @@ pub struct LatencyReport {
     pub min_ns: u64,
     /// Largest observation, ns.
     pub max_ns: u64,
-    /// (quantile, ns) in rising order, to two significant digits.
+    /// (quantile, ns) in rising order, to two significant digits; those of fewer than 10/(1 - quantile) observations are absent.
     pub quantiles: Vec<(f64, u64)>,
     /// (upper bound of a class in ns, observations) in rising order, [`LatencyReport::CLASSES`] classes per decade,
     /// empty ones left out.

@@ -3,7 +3,7 @@
 
 use super::document::{Cell, Column, Part, Row, Table};
 use super::group::Group;
-use super::number::{chosen, chosen_percent};
+use super::number::{ABSENT, chosen, chosen_percent};
 use super::plot::{Across, Curve, Curves, Drawing, Gallery, Mark, Plot, Shared, Tick, shared};
 use super::quantity::{self, LATENCY_P50, Scale};
 use crate::model::{CellReport, LatencyReport};
@@ -104,17 +104,20 @@ impl<'a> Distributions<'a> {
     }
 
     fn table(&self) -> Table {
-        let quantiles = self
-            .lines
-            .first()
-            .map_or(&[][..], |(all, ..)| &all.quantiles[..]);
+        let mut quantiles: Vec<f64> = Vec::new();
+        for (q, _) in self.lines.iter().flat_map(|(all, ..)| &all.quantiles) {
+            if !quantiles.contains(q) {
+                quantiles.push(*q);
+            }
+        }
+        quantiles.sort_by(f64::total_cmp);
         let unit = self.scale.unit;
         let mut columns = vec![
             Column::left(&["latency of"]),
             Column::right(&["count"]),
             Column::right(&["least", unit]),
         ];
-        columns.extend(quantiles.iter().map(|(q, _)| {
+        columns.extend(quantiles.iter().map(|q| {
             let percent = chosen_percent(*q);
             Column::right(&[&format!("p{}", percent.trim_end_matches(" %")), unit])
         }));
@@ -126,7 +129,13 @@ impl<'a> Distributions<'a> {
                 Cell(vec![Part::Right(all.count.to_string())]),
                 show(all.min_ns),
             ];
-            row.extend(all.quantiles.iter().map(|(_, ns)| show(*ns)));
+            // Some lines have fewer observations than others.
+            let absent = || Cell::lone(ABSENT);
+            row.extend(
+                quantiles
+                    .iter()
+                    .map(|q| quantile(all, *q).map_or_else(absent, show)),
+            );
             row.push(show(all.max_ns));
             Row::Cells(row)
         });
