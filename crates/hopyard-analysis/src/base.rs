@@ -1,5 +1,7 @@
 //! What each cell of a run is compared with.
 
+use std::collections::BTreeSet;
+
 use crate::model::stored::Header;
 use crate::model::{AXES, Axis, Base, Cell, FOR_A_VERDICT};
 
@@ -8,19 +10,41 @@ use super::NATIVE;
 /// The base of a cell and its index. The base itself is compared with nothing.
 ///
 /// It is the user's, or the plan's. If the user gave none and the plan's is a path that was not measured with this peer
-/// and load, it is replaced by `native`, else by the first path that has the cell.
+/// and load, it is replaced: see [`replacement`].
 pub fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
     let name = match header.base.as_deref() {
         Some(text) if is_fixed(header, text, index) => text.to_owned(),
-        _ => {
-            let paths = header.cells.iter().map(|c| c.cell.path.as_str());
-            let mut all = std::iter::once(NATIVE).chain(paths);
-            all.find(|path| at(header, Base::Path(path), index).is_ok())?
-                .to_owned()
-        }
+        _ => replacement(header, index)?.to_owned(),
     };
     let base = at(header, Base::parse(&name).ok()?, index).ok()?;
     (base != index).then_some((name, base))
+}
+
+/// The path that all cells of a load and a peer are compared with where nothing else is: `native`, else the first that all of them can
+/// be compared with, else the one that most of them can.
+fn replacement(header: &Header, index: usize) -> Option<&str> {
+    let own = &header.cells[index].cell;
+    let cells = header.cells.iter().enumerate();
+    let alike = cells.filter(|(_, c)| (c.cell.peer, c.cell.load) == (own.peer, own.load));
+    let alike: Vec<(usize, &str)> = alike.map(|(at, c)| (at, &*c.cell.path)).collect();
+    let mut best = (0, None);
+    let mut seen = BTreeSet::new();
+    let paths = alike.iter().map(|(_, path)| *path);
+    for path in std::iter::once(NATIVE).chain(paths) {
+        if !seen.insert(path) {
+            continue;
+        }
+        let is_compared =
+            |(place, _): &&(usize, &str)| at(header, Base::Path(path), *place).is_ok();
+        let compared = alike.iter().filter(is_compared).count();
+        if compared == alike.len() || (path == NATIVE && compared > 0) {
+            return Some(path);
+        }
+        if compared > best.0 {
+            best = (compared, Some(path));
+        }
+    }
+    best.1
 }
 
 /// Whether this base of a cell must not be replaced.
@@ -79,7 +103,8 @@ fn at(header: &Header, base: Base<'_>, index: usize) -> Result<usize, Missing> {
 
 /// The cells that cannot be compared with the given base, and why.
 ///
-/// If the base is a value of an axis, cells without that axis have no base. They count only if the user gave the base.
+/// If the base is a value of an axis, cells without that axis have no base. They count only if the user gave the base, or if no cell has
+/// that value.
 pub(super) fn without_base(header: &Header) -> Vec<(usize, Missing)> {
     let Some(text) = header.base.as_deref() else {
         return Vec::new();
@@ -87,7 +112,9 @@ pub(super) fn without_base(header: &Header) -> Vec<(usize, Missing)> {
     let Ok(base) = Base::parse(text) else {
         return Vec::new();
     };
-    if matches!(base, Base::Value(..) | Base::Offload) && !header.base_asked {
+    let mut cells = header.cells.iter().map(|c| &c.cell);
+    let is_there = cells.any(|cell| base.is(&cell.path, &cell.axes));
+    if matches!(base, Base::Value(..) | Base::Offload) && is_there && !header.base_asked {
         return Vec::new();
     }
     let compared = |index: usize| {

@@ -1,5 +1,6 @@
 //! Runs made by hand, with answers known beforehand.
 
+mod bases;
 mod gates;
 mod steal;
 
@@ -279,72 +280,6 @@ fn cost_in_other_words() {
     // 75 % of the machine's two CPUs.
     near("normalized_bps_per_cpu_percent", 6.4e6);
     near("skbs_per_s", 1000.0);
-}
-
-/// Cells of `bridge-nf` and `bridge` with rules, and of paths whose traffic no rule of the hub sees.
-fn with_rules(base: &str, rules: &[u32]) -> Run {
-    let mut run = run(&["native", "veth", "bridge", "bridge-nf"]);
-    run.header.base = Some(base.to_owned());
-    let plain = std::mem::take(&mut run.header.cells);
-    for planned in plain {
-        let has = planned.cell.path.starts_with("bridge");
-        for value in if has { rules } else { &rules[..1] } {
-            let mut one = planned.clone();
-            one.cell.axes.rules = has.then_some(*value);
-            run.header.cells.push(one);
-        }
-    }
-    for block in 0..8 {
-        for cell in 0..run.header.cells.len() {
-            let bytes = 400_000_000 + 1_000_000 * (cell as u64) + 100_000 * u64::from(block % 4);
-            push(
-                &mut run,
-                block,
-                0,
-                cell,
-                Outcome::Measured(Box::new(measured(bytes))),
-            );
-        }
-    }
-    run
-}
-
-/// Path and base of each comparison of a run.
-fn bases(run: &Run) -> Vec<(String, Option<u32>, Vec<String>)> {
-    let of = |cell: &crate::model::CellReport| {
-        let mut bases: Vec<String> = cell.verdicts.values().map(|v| v.base.clone()).collect();
-        bases.dedup();
-        (cell.path.clone(), cell.axes.rules, bases)
-    };
-    assess(run).cells.iter().map(of).collect()
-}
-
-#[test]
-fn the_base_asked_for_is_that_of_paths_without_its_axis_too() {
-    let told = bases(&with_rules("bridge-nf", &[20]));
-    let base = || vec!["bridge-nf".to_owned()];
-    let wanted = [
-        ("native".to_owned(), None, base()),
-        ("veth".to_owned(), None, base()),
-        ("bridge".to_owned(), Some(20), base()),
-        ("bridge-nf".to_owned(), Some(20), vec![]),
-    ];
-    assert_eq!(told, wanted);
-}
-
-#[test]
-fn no_other_base_stands_in_where_the_one_asked_for_is_not_one_cell() {
-    let run = with_rules("bridge-nf", &[0, 20]);
-    let base = || vec!["bridge-nf".to_owned()];
-    let wanted = [
-        ("native".to_owned(), None, vec![]),
-        ("veth".to_owned(), None, vec![]),
-        ("bridge".to_owned(), Some(0), base()),
-        ("bridge".to_owned(), Some(20), base()),
-        ("bridge-nf".to_owned(), Some(0), vec![]),
-        ("bridge-nf".to_owned(), Some(20), vec![]),
-    ];
-    assert_eq!(bases(&run), wanted);
 }
 
 /// Every place in a document with `null` or -1. Axes may have `null` for no limit, and a cell that did not fail has no
