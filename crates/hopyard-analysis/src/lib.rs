@@ -67,7 +67,11 @@ pub fn assess_for(run: &Run, needs: &[Feature]) -> RunReport {
         per_ghz(&mut cells, hz);
     }
     profile::fill(header, &run.profiles, &blocks, &mut cells);
-    let half_width_reached = settled(header, &blocks);
+    let is_known = |cell: &CellReport| {
+        let main = main_figure(cell.load, &cell.axes);
+        cell.status == model::CellStatus::Unsupported || cell.estimates.contains_key(main)
+    };
+    let half_width_reached = settled(header, &blocks) && cells.iter().all(is_known);
     let summary = RunSummary {
         id: header.id.clone(),
         plan: header.plan.clone(),

@@ -225,6 +225,20 @@ fn a_quiet_run_on_a_plain_machine_has_no_doubts() {
     assert!(report.run.half_width_reached && report.run.complete);
 }
 
+/// However narrow the other cells are.
+#[test]
+fn a_cell_without_its_main_figure_has_not_reached_a_width() {
+    let mut run = compared_over(15, 1.0);
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == 1) {
+        let cause = "it broke".to_owned();
+        sample.outcome = Outcome::Failed { cause };
+    }
+    assert!(!assess(&run).run.half_width_reached);
+    run.header.cells[1].unsupported = Some("no module".to_owned());
+    run.samples.retain(|sample| sample.cell == 0);
+    assert!(assess(&run).run.half_width_reached);
+}
+
 #[test]
 fn a_run_that_decides_is_held_to_the_difference_asked_for() {
     let width = |decide| {
