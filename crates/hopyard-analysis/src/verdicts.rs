@@ -207,6 +207,20 @@ pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
     ratios
 }
 
+/// Series of which each has nearly as many blocks as the longest, in the blocks that all of those have. Others say nothing of which blocks
+/// are neighbours, as CPU cost of a few blocks does not where the hypervisor took time from most of them.
+fn in_common_blocks(all: Vec<BTreeMap<u32, f64>>) -> Vec<Vec<f64>> {
+    let longest = all.iter().map(BTreeMap::len).max().unwrap_or(0);
+    let is_long = |one: &BTreeMap<u32, f64>| 10 * one.len() >= 9 * longest;
+    let long: Vec<_> = all.into_iter().filter(is_long).collect();
+    let blocks = long
+        .iter()
+        .map(|one| one.keys().copied().collect::<BTreeSet<u32>>());
+    let common = blocks.reduce(|a, b| &a & &b).unwrap_or_default();
+    let own = |one: &BTreeMap<u32, f64>| common.iter().map(|block| one[block]).collect();
+    long.iter().map(own).collect()
+}
+
 /// ln(cell/other) of the main quantities of each cell that has another; ln(cell) if the other is the cell itself.
 fn log_series(
     header: &Header,
@@ -223,16 +237,43 @@ fn log_series(
             .iter()
             .filter(|q| decides_width(q.name, load, &planned.cell.axes))
         {
-            let (own, others) = paired(header, samples, [cell, other], quantity);
-            let log = |(own, theirs): (&f64, &f64)| {
-                let unit = if other == cell { 1.0 } else { *theirs };
-                (own / unit).ln()
+            let both = rounds::paired(header, samples, [cell, other], quantity);
+            let log = |(block, (own, theirs)): (u32, (f64, f64))| {
+                let unit = if other == cell { 1.0 } else { theirs };
+                (block, (own / unit).ln())
             };
-            let logs: Vec<f64> = own.iter().zip(&others).map(log).collect();
-            if logs.iter().all(|v| v.is_finite()) {
+            let logs: BTreeMap<u32, f64> = both.into_iter().map(log).collect();
+            if logs.values().all(|v| v.is_finite()) {
                 all.push(logs);
             }
         }
     }
-    all
+    in_common_blocks(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_those_of_all_series() {
+        let of = |blocks: &[u32]| blocks.iter().map(|b| (*b, f64::from(*b))).collect();
+        let all: Vec<u32> = (0..20).collect();
+        let without = |left_out: u32| -> Vec<u32> {
+            all.iter().copied().filter(|b| *b != left_out).collect()
+        };
+        let found = in_common_blocks(vec![
+            of(&all),
+            of(&without(3)),
+            of(&[0, 7, 19]),
+            of(&without(11)),
+        ]);
+        assert_eq!(found.len(), 3);
+        let wanted: Vec<f64> = (0..20)
+            .filter(|b| ![3, 11].contains(b))
+            .map(f64::from)
+            .collect();
+        assert!(found.iter().all(|one| *one == wanted), "{found:?}");
+        assert!(in_common_blocks(Vec::new()).is_empty());
+    }
 }
