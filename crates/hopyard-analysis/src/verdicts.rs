@@ -55,10 +55,11 @@ pub(super) fn fill(
         compared.extend([one, other]);
         for quantity in QUANTITIES.iter().filter(|q| q.compared && q.applies(*load)) {
             let (own, others) = paired(header, samples, [one, other], quantity);
-            // Figures of traffic that went another way are not compared.
+            // Figures of traffic that went another way are not compared, nor those of an emulated guest with others.
             let are_proved = [one, other].iter().all(|&cell| cells[cell].way.proved);
+            let are_alike = is_emulated(&cells[one]) == is_emulated(&cells[other]);
             let comparison = stats::compare(&own, &others, header.confidence);
-            if let Some(comparison) = comparison.filter(|_| are_proved) {
+            if let Some(comparison) = comparison.filter(|_| are_proved && are_alike) {
                 places.push((place, name.clone(), quantity, *load));
                 table.push(comparison);
                 doubtful.push(
@@ -133,6 +134,11 @@ pub(super) fn fill(
         answers,
         gate: ruling.map(|ruling| ruling.report(missing)),
     }
+}
+
+/// Whether its guest had an emulated CPU.
+pub(super) fn is_emulated(cell: &CellReport) -> bool {
+    cell.guest.as_ref().is_some_and(|guest| guest.emulated)
 }
 
 /// Whether a cell has a figure in two blocks: then it is to be compared.

@@ -2,7 +2,9 @@
 
 use crate::assess;
 use crate::model::stored::Run;
-use crate::model::{Axes, CellReport, Gate, Latency, LoadKind, Outcome, Peer, TcpSummary};
+use crate::model::{
+    Axes, CellReport, Gate, GuestUsed, Latency, LoadKind, Outcome, Peer, TcpSummary,
+};
 use crate::testing::{compared_over, measured, push, run};
 
 const BLOCKS: u32 = 10;
@@ -69,6 +71,34 @@ fn nothing_is_compared_without_a_path_proof_of_both() {
         assert!(first_other(&run).verdicts.is_empty(), "cell {astray}");
         let gate = gate(&run);
         assert!(gate.undecided && !gate.failed, "{gate:?}");
+    }
+}
+
+/// Its CPU is a program: how much slower it is says nothing of the path.
+#[test]
+fn an_emulated_guest_is_compared_with_no_other() {
+    let guests = |emulated: [bool; 2]| {
+        let mut run = compared_over(BLOCKS, 0.5);
+        run.header.fail_on = Some(0.2);
+        for sample in &mut run.samples {
+            if let Outcome::Measured(m) = &mut sample.outcome {
+                m.guest = Some(GuestUsed {
+                    kernel: "6.18.5".to_owned(),
+                    cpus: 2,
+                    emulated: emulated[sample.cell],
+                });
+            }
+        }
+        run
+    };
+    for mixed in [[true, false], [false, true]] {
+        let run = guests(mixed);
+        assert!(first_other(&run).verdicts.is_empty(), "{mixed:?}");
+        let gate = gate(&run);
+        assert!(gate.undecided && !gate.failed, "{mixed:?}: {gate:?}");
+    }
+    for alike in [[true; 2], [false; 2]] {
+        assert!(gate(&guests(alike)).failed, "{alike:?}");
     }
 }
 

@@ -9,6 +9,7 @@ use crate::model::{
     Searched,
 };
 use crate::stats::Estimate;
+use crate::verdicts::is_emulated;
 
 /// A result above this share of what the generator can do gets a warning.
 const CEILING: f64 = 0.9;
@@ -263,8 +264,7 @@ pub(super) fn datapath(cells: &[CellReport]) -> Option<String> {
 }
 
 pub(super) fn emulated_guest(cells: &[CellReport]) -> Option<String> {
-    let emulated = |cell: &CellReport| cell.guest.as_ref().is_some_and(|guest| guest.emulated);
-    let found = with(cells, emulated)?;
+    let found = with(cells, is_emulated)?;
     Some(format!(
         "Emulated: shape only. The guests of {} had a program for a CPU (QEMU without KVM), so no absolute \
          figure of theirs means anything, nor what they cost beside others.",
