@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::quantities::{Quantity, cost, main_figure, quantity};
-use super::verdicts::{paired, verdict_of};
+use super::verdicts::{is_emulated, moderated, paired, verdict_of};
 use super::{NATIVE, UNIX};
 use crate::model::stored::Header;
 use crate::model::{
@@ -132,7 +132,7 @@ impl Contest {
                     && ((v.ratio.value < 1.0) == more_is_better(name)) == worse
             })
         };
-        // Not shown to be worse than the best figure; among those, the ones shown to be cheaper than it.
+        // Not shown to be worse than the best figure; of those shown to be cheaper than it, the cheapest and what is not told from it.
         let places = 0..self.ranked.len();
         let near: Vec<usize> = places
             .clone()
@@ -144,16 +144,18 @@ impl Contest {
                 .get(cost)
                 .map_or(f64::INFINITY, |e| e.value)
         };
-        let cheaper = near
+        let mut cheaper: Vec<usize> = near
             .iter()
             .copied()
-            .filter(|at| shown(&versus[*at], cost, false));
-        let best: Vec<usize> = match cheaper.min_by(|a, b| value(a).total_cmp(&value(b))) {
-            Some(cheapest) => vec![cheapest],
-            None => near
-                .into_iter()
+            .filter(|at| shown(&versus[*at], cost, false))
+            .collect();
+        cheaper.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        let best: Vec<usize> = if cheaper.is_empty() {
+            near.into_iter()
                 .filter(|at| !shown(&versus[*at], cost, true))
-                .collect(),
+                .collect()
+        } else {
+            self.as_cheap_as_the_first(evidence, &cheaper)
         };
         let reason = self.reason(evidence, needs);
         let mut candidate = |at: usize| {
@@ -182,6 +184,29 @@ impl Contest {
             left_out: self.left_out,
             reason,
         }
+    }
+
+    /// Of places from the cheapest on, those that are not shown to cost more than it.
+    fn as_cheap_as_the_first(&self, evidence: &Evidence<'_>, places: &[usize]) -> Vec<usize> {
+        let cell = |at: usize| self.ranked[at];
+        let cost = quantity(cost(evidence.cells[self.first].load)).ok();
+        let compared = |at: &usize| {
+            let cells = [cell(*at), cell(places[0])];
+            let (own, least) = paired(evidence.header, evidence.samples, cells, cost?);
+            let compared = stats::compare(&own, &least, evidence.header.confidence)?;
+            Some((*at, compared))
+        };
+        let (others, table): (Vec<usize>, Vec<Comparison>) =
+            places[1..].iter().filter_map(compared).unzip();
+        let judged = stats::judge(&table, evidence.header.margin, evidence.header.confidence);
+        let alike = others.into_iter().zip(judged).filter(|(_, judged)| {
+            let is_shown =
+                verdict_of(judged, evidence.summary.quick_look) == Some(Verdict::Different);
+            !(is_shown && judged.ratio.value > 1.0)
+        });
+        std::iter::once(places[0])
+            .chain(alike.map(|(at, _)| at))
+            .collect()
     }
 
     /// Why nothing is recommended, if so.
@@ -238,6 +263,9 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
         CellStatus::Ok if !cell.estimates.contains_key(name) => {
             return Some("has no figure".to_owned());
         }
+        CellStatus::Ok if is_emulated(cell) && !evidence.cells.iter().all(is_emulated) => {
+            return Some("had an emulated guest, whose figures compare with no others".to_owned());
+        }
         CellStatus::Ok => {}
     }
     // The times of what arrived say nothing of what did not.
@@ -291,6 +319,12 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
             }
         }
     }
+    // As the table of verdicts has them.
+    let alike = places.iter().map(|(at, _, name)| {
+        let leader = contests[*at].ranked[0];
+        Some((*name, evidence.cells[leader].load))
+    });
+    let table = moderated(alike, table);
     let judged = stats::judge(&table, evidence.header.margin, evidence.header.confidence);
     for ((at, place, name), judged) in places.into_iter().zip(judged) {
         let report = VerdictReport {

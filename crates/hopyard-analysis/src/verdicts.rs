@@ -81,7 +81,10 @@ pub(super) fn fill(
     let failed = cells.iter().enumerate();
     let failed = failed.filter(|(at, cell)| cell.failed_samples > 0 && !compared.contains(at));
     missing += if header.base_asked { 0 } else { failed.count() };
-    let table = moderated(&places, table);
+    let alike = places.iter().map(|(place, _, quantity, load)| {
+        matches!(place, Place::Cell(_)).then_some((quantity.name, *load))
+    });
+    let table = moderated(alike, table);
     let judged = stats::judge(&table, header.margin, header.confidence);
     let all_guarded = places.iter().enumerate();
     let all_guarded = all_guarded.filter(|(_, (place, _, q, load))| is_guarded(*place, q, *load));
@@ -164,15 +167,15 @@ fn is_guarded(place: Place, quantity: &Quantity, load: LoadKind) -> bool {
     matches!(place, Place::Cell(_)) && !is_said_twice(quantity, load)
 }
 
-/// Moderates the comparisons with a base of one quantity under one load, which share their scatter.
-fn moderated(
-    places: &[(Place, String, &Quantity, LoadKind)],
+/// Moderates the comparisons with a base of one quantity under one load, which share their scatter; those without such a name stay.
+pub(super) fn moderated(
+    names: impl IntoIterator<Item = Option<(&'static str, LoadKind)>>,
     mut table: Vec<Comparison>,
 ) -> Vec<Comparison> {
     let mut alike: BTreeMap<(&str, LoadKind), Vec<usize>> = BTreeMap::new();
-    for (at, (place, _, quantity, load)) in places.iter().enumerate() {
-        if matches!(place, Place::Cell(_)) {
-            alike.entry((quantity.name, *load)).or_default().push(at);
+    for (at, name) in names.into_iter().enumerate() {
+        if let Some(name) = name {
+            alike.entry(name).or_default().push(at);
         }
     }
     for group in alike.into_values() {

@@ -84,10 +84,38 @@ fn sentence(choice: &Choice) -> String {
     let mut clauses = match choice.best.as_slice() {
         [] => Vec::new(),
         [one] => vec![alone(choice, one)],
+        [cheapest, alike @ ..] if is_for_its_cost(choice) => {
+            vec![format!(
+                "{}, in a tie with {}",
+                alone(choice, cheapest),
+                costs(choice, alike)
+            )]
+        }
         several => vec![tie(choice, several)],
     };
     clauses.extend(runner_up(choice));
     clauses.join("; ")
+}
+
+/// Does what is best cost less than the path with the best figure, which is not among them?
+fn is_for_its_cost(choice: &Choice) -> bool {
+    let mut best = choice.best.iter();
+    best.all(|candidate| candidate.versus.contains_key(&choice.quantity))
+}
+
+/// Paths with their cost, relative to the one with the best figure.
+fn costs(choice: &Choice, candidates: &[Candidate]) -> String {
+    let cost = quantity::cpu_cost(choice.load);
+    let named = candidates.iter().take(NAMED).map(|candidate| {
+        let cost = candidate.versus.get(cost).map(judged);
+        let cost = cost.map_or_else(String::new, |cost| format!(" ({cost})"));
+        name(candidate) + &cost
+    });
+    let named: Vec<String> = named.collect();
+    match candidates.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 /// A path and the values of its own axes.

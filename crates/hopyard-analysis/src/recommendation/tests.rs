@@ -172,6 +172,20 @@ fn what_is_not_told_apart_is_a_tie_and_a_cheaper_one_wins_it() {
     assert_eq!(best(&choice(&carried_out(&dear, 10), &[])), ["veth"]);
 }
 
+/// None of them was compared with another but through the fastest, so the cheapest by its figure alone would be a guess.
+#[test]
+fn what_costs_as_little_as_the_cheapest_is_a_tie_with_it() {
+    let costs = |cost| Fate { cost, ..WELL };
+    let fates = [WELL, costs(0.801), costs(0.8), costs(0.9)];
+    let choice = choice(&carried_out(&fates, 10), &[]);
+    let mut alike = best(&choice);
+    alike.sort_unstable();
+    assert_eq!(alike, ["bridge", "macvlan"]);
+    let mut others: Vec<_> = choice.others.iter().map(|c| c.path.as_str()).collect();
+    others.sort_unstable();
+    assert_eq!(others, ["direct", "veth"]);
+}
+
 #[test]
 fn needs_come_first() {
     let lacking = Fate {

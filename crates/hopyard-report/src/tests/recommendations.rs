@@ -145,6 +145,32 @@ fn a_cheaper_one_of_those_not_told_apart() {
 }
 
 #[test]
+fn cheaper_ones_that_cost_alike() {
+    let report = recommended(
+        |report, choice| {
+            let than_the_fastest = |cost| {
+                let rate = versus("macvlan", "goodput_bps", 0.994, Verdict::Inconclusive);
+                let cost = versus("macvlan", "cpu_ns_per_byte", cost, Verdict::Different);
+                vec![rate, cost]
+            };
+            choice.best = vec![
+                candidate(report, "ipvlan", than_the_fastest(0.9)),
+                candidate(report, "veth", than_the_fastest(0.903)),
+            ];
+            choice.others = vec![candidate(report, "macvlan", Vec::new())];
+        },
+        &[],
+        &[],
+    );
+    insta::assert_snapshot!(from(&text(&report), "Recommendation"), @"
+    Recommendation
+    - tcp_stream · local: ipvlan 24.0 Gbit/s (23.8 to 24.1) at 0.551 ns/byte: not told apart from
+      macvlan (0.994× ? 5.0%) at 0.900× ≠ of its CPU cost, in a tie with veth (0.903× ≠); macvlan has
+      24.0 Gbit/s (23.2 to 24.9) at 0.554 ns/byte.
+    ");
+}
+
+#[test]
 fn nobody_offers_what_is_needed() {
     let report = recommended(
         |_, choice| {
