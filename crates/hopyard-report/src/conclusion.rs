@@ -186,11 +186,11 @@ fn everyone(compared: &[Compared<'_>], unjudged: &[&str]) -> String {
     }
 }
 
-/// The paths whose figure was compared in too few blocks for a verdict.
+/// The paths whose figure was compared in too few blocks for a verdict, or is not known while others of theirs were compared.
 fn unjudged<'a>(cells: &[&'a CellReport], name: &str) -> Vec<&'a str> {
     let has_none = |cell: &&&CellReport| {
         let report = cell.verdicts.get(name);
-        report.is_some_and(|report| report.verdict.is_none())
+        report.map_or(!cell.verdicts.is_empty(), |report| report.verdict.is_none())
     };
     cells
         .iter()

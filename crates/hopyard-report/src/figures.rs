@@ -89,11 +89,12 @@ impl Figures {
         let wanted = wanted(group).into_iter();
         let (mut absent, mut zero, mut rare) = (Vec::new(), Vec::new(), Vec::new());
         for (show, name) in wanted.filter(|&(show, name)| missing(show, name)) {
-            // A zero on one path of many is not worth a note.
-            let known = 2 * values(group, name).count() >= measured(group).count();
+            let everywhere = values(group, name).count() == measured(group).count();
             match show {
                 Show::Figure => absent.push(quantity::words(name)),
-                Show::Value if known && is_zero(group, name) => zero.push(quantity::words(name)),
+                Show::Value if everywhere && is_zero(group, name) => {
+                    zero.push(quantity::words(name));
+                }
                 Show::Value => rare.extend(told_of(group, name)),
                 Show::Comparison => {}
             }

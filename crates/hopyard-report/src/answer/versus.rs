@@ -107,7 +107,7 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     Some(match (parts.is_empty(), open) {
         _ if all.is_empty() => return None,
-        (true, 0) => alike(report, layout, &base),
+        (true, 0) => alike(report, layout, &base, all.len()),
         (true, _) => {
             let sizes = all
                 .iter()
@@ -128,8 +128,8 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     })
 }
 
-/// All main figures are equivalent: then what they cost is the answer.
-fn alike(report: &RunReport, layout: &Layout<'_>, base: &str) -> String {
+/// All of so many main figures are equivalent: then what they cost is the answer.
+fn alike(report: &RunReport, layout: &Layout<'_>, base: &str, figures: usize) -> String {
     let margin = whole(report.run.margin);
     let costs = compared(layout, |group| quantity::cpu_cost(group.load));
     let differ = costs
@@ -148,6 +148,17 @@ fn alike(report: &RunReport, layout: &Layout<'_>, base: &str) -> String {
         );
     }
     let is_same = |(_, v, _): &Met<'_>| v.verdict == Some(Verdict::Equivalent);
+    if costs.is_empty() {
+        return format!(
+            "All are as fast as {base} within {margin}; what CPU time they cost is not known."
+        );
+    }
+    if costs.iter().all(is_same) && costs.len() < figures {
+        return format!(
+            "All are as fast as {base} within {margin}; their CPU cost is equivalent where it is known, in {} of {figures} comparisons.",
+            costs.len()
+        );
+    }
     if costs.iter().all(is_same) {
         return format!(
             "No difference from {base} that matters: all are equivalent within {margin}."

@@ -253,7 +253,7 @@ fn ipv6_over_a_shaped_wire() {
         }
     }
     insta::assert_snapshot!(text(&report), @r"
-    No difference from veth that matters: all are equivalent within 2 %.
+    All are as fast as veth within 2 %; what CPU time they cost is not known.
 
     Speed and CPU cost relative to veth
              tcp_stream   tcp_rr
