@@ -46,13 +46,31 @@ pub(super) fn pieces(block: &Block, width: Width) -> Vec<String> {
     }
 }
 
-/// Escapes what would be read as markup, a link, or a mention (`@name`). GitHub and GitLab look for mentions after they
-/// removed escapes, but not within `<code>`. Underscores inside words are harmless on GitHub, and back-ticks in
-/// messages are meant as code.
+/// Escapes what would be read as markup, a link, or a mention (`@name`), but for what stands between two back-ticks: that is code, in
+/// which nothing is read as markup and an escape would be printed. Code with a `<` is `<code>`: some readers of Markdown let HTML pass.
+///
+/// Where back-ticks have no partner or stand side by side, others may pair them in another way, and they are escaped too.
 pub(super) fn escape(text: &str) -> String {
+    let pieces: Vec<&str> = text.split('`').collect();
+    let is_paired = pieces.len() % 2 == 1 && !text.contains("``") && !text.contains('\n');
+    if !is_paired {
+        return escape_all(text, true).replace('`', "&#96;");
+    }
+    let each = pieces.iter().enumerate();
+    let each = each.map(|(at, piece)| match at % 2 {
+        1 if piece.contains('<') => format!("<code>{}</code>", escape_all(piece, false)),
+        1 => format!("`{piece}`"),
+        _ => escape_all(piece, at == 0),
+    });
+    each.collect()
+}
+
+/// GitHub and GitLab look for mentions after they removed escapes, but not within `<code>`. Underscores inside words are harmless on
+/// GitHub.
+fn escape_all(text: &str, begins_line: bool) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     let mut rest = text.chars().peekable();
-    let mut is_first = true;
+    let mut is_first = begins_line;
     while let Some(c) = rest.next() {
         let before_a_word = rest.peek().is_some_and(|next| next.is_alphanumeric());
         let before_a_number = rest.peek().is_some_and(char::is_ascii_digit);
@@ -148,4 +166,29 @@ fn line(fields: &[String], widths: &[usize], columns: &[Column]) -> String {
         })
         .collect();
     format!("| {} |\n", cells.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_stay_as_they_are_typed() {
+        assert_eq!(
+            escape("A: `modprobe -r x && modprobe x a=*[1]` <b>"),
+            "A: `modprobe -r x && modprobe x a=*[1]` &lt;b>"
+        );
+        assert_eq!(field("`a | b`"), "`a \\| b`");
+        assert_eq!(escape("`a <b> *`"), "<code>a &lt;b> \\*</code>");
+        // Markdown pairs these in another way, or in none.
+        for text in ["```<b>`", "` <b> ``", "one ` <b>", "`a\n<b>`"] {
+            let escaped = escape(text);
+            assert!(
+                !escaped.contains("<b>") && !escaped.contains('`'),
+                "{escaped}"
+            );
+        }
+        assert_eq!(escape("/close"), "\\/close");
+        assert_eq!(escape("`a`/b"), "`a`/b");
+    }
 }
