@@ -14,6 +14,7 @@ use hopyard_fleet::{
     slurm_endpoints, text, write,
 };
 
+use super::files::quoted;
 use super::{Done, Failure, deliver, pretty, print};
 use crate::lab::Prefix;
 use crate::model::{Blocks, LoadKind};
@@ -248,14 +249,16 @@ fn run(args: &RunArgs) -> Done {
             .ends()
             .map(|m| store.fleet.name(m));
         crate::note(format_args!(
-            "{} measured, but their samples cannot be read and are missing in samples/, as of {client} → {server}: {why}",
+            "{} measured, but their samples cannot be read and are missing in samples/, as of {client} → {server}: {why}; \
+             --resume measures them again",
             crate::units::counted(store.missing.len(), "pair")
         ));
     }
     let status = told(&store.fleet, args.json, Some(store.directory()))?;
     crate::note(format_args!(
-        "the fleet is in {0}; `hopyard fleet show {0}` prints it again{1}",
+        "the fleet is in {}; `hopyard fleet show {}` prints it again{}",
         args.output.display(),
+        quoted(&args.output),
         if store.fleet.is_whole() {
             ""
         } else {
