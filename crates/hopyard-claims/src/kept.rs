@@ -169,7 +169,7 @@ impl Place {
     ///
     /// # Errors
     /// It cannot be read or removed.
-    pub fn take_back(self) -> Result<(), Error> {
+    pub fn take_back(&self) -> Result<(), Error> {
         let failed = |source| Error::Write {
             file: self.directory.clone(),
             source,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{ClaimsArgs, budget, seed};
+use super::{ClaimsArgs, budget, seed, take_back};
 use crate::claims::campaign::{self, Next, Wants};
 use crate::claims::kept::{self, Place};
 use crate::claims::{self, Chosen, Demand, Further};
@@ -16,6 +16,15 @@ use crate::store::End;
 use crate::units::show_duration;
 use crate::{profile, signals};
 
+/// All that is to be measured, once nothing is in its way.
+fn ready(args: &ClaimsArgs, place: &mut Place, demand: &Demand) -> Result<Vec<Next>, Failure> {
+    if demand.plans.iter().any(|plan| plan.profile) {
+        let cpus = hopyard_net::cpu::online_cpus().map_err(crate::measure::Error::from)?;
+        profile::check(&cpus)?;
+    }
+    prepare_all(args, place, demand)
+}
+
 /// Runs on this host; returns false if the user interrupted.
 pub(super) fn measure_here(
     args: &ClaimsArgs,
@@ -24,11 +33,11 @@ pub(super) fn measure_here(
     demand: &Demand,
 ) -> Result<bool, Failure> {
     let mut progress = Progress::new();
-    if demand.plans.iter().any(|plan| plan.profile) {
-        let cpus = hopyard_net::cpu::online_cpus().map_err(crate::measure::Error::from)?;
-        profile::check(&cpus)?;
-    }
-    let mut next = prepare_all(args, place, demand)?;
+    let mut next = ready(args, place, demand).inspect_err(|_| {
+        if args.resume.is_none() {
+            take_back(place);
+        }
+    })?;
     place.keep()?;
     // What short plans leave over is there for the long ones, which decide more the longer they go on.
     next.sort_by_key(|one| one.wants.most);

@@ -14,6 +14,7 @@ pub(super) use show::list;
 
 use crate::claims::kept::{self, Asked, Place, evidence_from};
 use crate::claims::{self, Chosen, Evidence, Judge, Report};
+use crate::cli::files::quoted;
 use crate::cli::guest::GuestArgs;
 use crate::cli::run::{check_out, destination};
 use crate::cli::{Done, Failure, args, deliver};
@@ -293,10 +294,12 @@ fn check(args: &ClaimsArgs) -> Done {
     let (whole, failed) = match &host {
         Some(host) => match guests::measure_all(args, host, &mut place, &demand) {
             Ok(whole) => (whole, None),
+            // What was measured is told nevertheless.
+            Err(failure) if place.evidence().is_ok_and(|found| !found.runs.is_empty()) => {
+                (false, Some(failure))
+            }
             Err(failure) => {
-                if let Err(error) = place.take_back() {
-                    crate::note(format_args!("{}", crate::chain(&error)));
-                }
+                take_back(&place);
                 return Err(failure);
             }
         },
@@ -310,17 +313,15 @@ fn check(args: &ClaimsArgs) -> Done {
     let directory = place.directory().to_owned();
     let evidence = place.evidence()?;
     let questions = place.asked.questions;
-    let done = tell(args, &chosen, &evidence, questions)?;
+    let done = tell(args, &chosen, &evidence, questions);
+    let named = quoted(&directory);
     crate::note(format_args!(
-        "the runs are in {0}; `hopyard claims{2} --from {0}` {3} again{1}",
+        "the runs are in {}; `hopyard claims{2} --from {named}` {3} again{1}",
         directory.display(),
         if whole || place.asked.in_guest {
             String::new()
         } else {
-            format!(
-                ", `hopyard claims --resume {}` continues",
-                directory.display()
-            )
+            format!(", `hopyard claims --resume {named}` continues")
         },
         if questions { " --questions" } else { "" },
         if questions {
@@ -329,12 +330,20 @@ fn check(args: &ClaimsArgs) -> Done {
             "judges them"
         }
     ));
+    let done = done?;
     if let Some(failure) = failed {
         Err(failure)
     } else if whole {
         Ok(done)
     } else {
         Err(Failure::interrupted())
+    }
+}
+
+/// Removes a directory in which nothing was measured, so that the same command can be tried again.
+fn take_back(place: &Place) {
+    if let Err(error) = place.take_back() {
+        crate::note(format_args!("{}", crate::chain(&error)));
     }
 }
 
