@@ -146,6 +146,34 @@ fn combinations_that_mean_nothing_are_refused() {
     });
 }
 
+/// What was named is measured or refused, not passed over.
+#[test]
+fn nothing_is_named_for_nothing() {
+    let _beside = beside();
+    unharmed(|| {
+        let load = ["--loads", "tcp_rr"];
+        let of = |more: &[&str]| refused(&[more, &load].concat());
+        of(&["--paths", "veth", "--set", "flows=1", "--set", "flows=4"])
+            .says(&["--set flows is there twice", "all its values at once"]);
+        of(&["--paths", "veth", "--set", "search=ndr", "--search", "pdr"])
+            .says(&["--search and --set search are one thing"]);
+        of(&["--paths", "veth", "--peer", "local,far"]).says(&["no path of these has peer `far`"]);
+        if let Err(why) = hopyard::lab::path("sockmap").unwrap().available() {
+            skip_part("sockmap", false, &hopyard::chain(&why));
+        } else {
+            of(&["--paths", "bridge,sockmap", "--peer", "far,host"])
+                .says(&["path `sockmap` has none of the peers", "(local)"]);
+        }
+        of(&["--paths", "veth,bridge", "--decide", "3%", "--blocks", "8"])
+            .says(&["--decide goes on", "--blocks 8..100"]);
+        run(&[
+            "lab", "up", "bridge", "--set", "mtu=1500", "--set", "mtu=9000",
+        ])
+        .exits(2)
+        .says(&["--set mtu is there twice"]);
+    });
+}
+
 #[test]
 fn a_base_that_is_asked_for_is_had_or_refused() {
     let _beside = beside();

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::args::{LabArgs, LabCommand};
+use super::args::{LabArgs, LabCommand, each_once};
 use super::{Done, Failure, pretty, print};
 use crate::lab::{self, clean as cleaning, keep};
-use crate::model::{Axes, Decides, LoadKind, Peer, together};
+use crate::model::{Axes, Decides, LoadKind, Peer};
 use crate::signals;
 
 pub(super) fn lab(args: LabArgs) -> Done {
@@ -37,7 +37,7 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     path.check(peer)?;
     path.available()?;
     let mut axes = Axes::default();
-    for (axis, values) in &together(set) {
+    for (axis, values) in &each_once(set)? {
         let axis = crate::model::axis(axis)?;
         let [value] = &values[..] else {
             return Err(Failure::request(format!(

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use hopyard_net::cpu;
 
-use super::args::{Need, RunArgs};
+use super::args::{Need, RunArgs, each_once};
+use super::files::quoted;
 use super::guest::cut_short;
 use super::progress::Progress;
 use super::report::for_stdout;
@@ -13,7 +14,7 @@ use super::rootless;
 use super::{Done, Failure, by_gate, deliver};
 use crate::assess::assess;
 use crate::guest;
-use crate::model::{Blocks, CellStatus, Ruleset, Settings, together};
+use crate::model::{Blocks, Cell, CellStatus, Ruleset, Settings};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{JSON, TEXT};
 use crate::run::guest::Host;
@@ -170,6 +171,7 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
             "cells that take turns have some ms of traffic before each turn, whatever --warm-up says: --turns off measures them one after another"
         ));
     }
+    each_named_has_a_cell(args, &prepared.header)?;
     prepared.header.profile = args.profile;
     let directory = destination(args.out.as_deref(), &prepared.header.id);
     Ok((prepared, directory))
@@ -201,6 +203,32 @@ fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Fail
     Ok((prepared, directory.to_owned()))
 }
 
+/// Checks that no path and no peer was named for nothing.
+fn each_named_has_a_cell(args: &RunArgs, header: &Header) -> Result<(), Failure> {
+    let has = |so: &dyn Fn(&Cell) -> bool| header.cells.iter().any(|planned| so(&planned.cell));
+    for name in args.paths.iter().flatten() {
+        let is_left_out = header.left_out.iter().any(|(path, _)| path == name);
+        if name != "all" && !is_left_out && !has(&|cell| cell.path == *name) {
+            let peers = hopyard_lab::path(name)?
+                .peers
+                .iter()
+                .map(|peer| peer.name());
+            return Err(Failure::request(format!(
+                "path `{name}` has none of the peers that were asked for: leave it out, or ask for one that it has ({})",
+                peers.collect::<Vec<_>>().join(", ")
+            )));
+        }
+    }
+    for peer in args.peer.iter().flatten() {
+        if !has(&|cell| cell.peer == *peer) {
+            return Err(Failure::request(format!(
+                "no path of these has peer `{peer}`: leave it out, or choose others with --paths"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn can_profile() -> Result<(), Failure> {
     let cpus = cpu::online_cpus().map_err(crate::measure::Error::from)?;
     Ok(profile::check(&cpus)?)
@@ -222,6 +250,17 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     plan.where_installed &= args.paths.is_none();
     plan.where_installed |= args.where_installed;
     plan.keep_awake = args.keep_awake;
+    let set = each_once(&args.set)?;
+    for (option, axis, is_given) in [
+        ("--search", "search", args.search.is_some()),
+        ("--ruleset", "ruleset", !args.ruleset.is_empty()),
+    ] {
+        if is_given && args.sets(axis) {
+            return Err(Failure::request(format!(
+                "{option} and --set {axis} are one thing: give all its values by one of them"
+            )));
+        }
+    }
     for part in &mut plan.parts {
         if let Some(names) = &args.paths {
             part.paths = Paths::from_names(names);
@@ -232,8 +271,8 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         if let Some(loads) = &args.loads {
             part.loads.clone_from(loads);
         }
-        for (axis, values) in together(&args.set) {
-            part.set(&axis, &values);
+        for (axis, values) in &set {
+            part.set(axis, values);
         }
         if let Some(search) = args.search {
             part.set("search", &[search.to_string()]);
@@ -264,6 +303,13 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     }
     plan.turns = args.turns.unwrap_or(plan.turns);
     plan.blocks = args.blocks.unwrap_or(plan.blocks);
+    if args.decide.is_some() && args.blocks.is_some_and(|blocks| blocks.min == blocks.max) {
+        return Err(Failure::request(
+            "--decide goes on until differences are seen, and --blocks gives a fixed number: leave one of them out, or give a \
+             range, as --blocks 8..100"
+                .to_owned(),
+        ));
+    }
     plan.half_width = args.half_width.unwrap_or(plan.half_width);
     plan.confidence = args.confidence.unwrap_or(plan.confidence);
     if let Some(base) = &args.base {
@@ -311,23 +357,22 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     let report = assess(run);
     let format = if json { &JSON } else { &TEXT };
     deliver(&for_stdout(format, &report, &[])?, None)?;
+    let named = quoted(directory);
     crate::note(format_args!(
-        "the run is in {0}; `hopyard report {0} --format html -o report.html` makes a page of it{1}",
+        "the run is in {}; `hopyard report {named} --format html -o report.html` makes a page of it{}",
         directory.display(),
         match run.end {
             Some(End::Complete) => String::new(),
             _ if !resumable => String::new(),
             _ => format!(
-                ", `hopyard run --resume {}{}` continues it",
-                directory.display(),
+                ", `hopyard run --resume {named}{}` continues it",
                 options_again(&run.header)
             ),
         }
     ));
     if !run.profiles.is_empty() {
         crate::note(format_args!(
-            "`hopyard report {} --flame DIR` draws flame graphs of the profiles",
-            directory.display()
+            "`hopyard report {named} --flame DIR` draws flame graphs of the profiles"
         ));
     }
     // Figures of another way than the path are no figures of the path. Where nothing was built, others may use the devices too.
