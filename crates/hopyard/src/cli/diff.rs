@@ -78,7 +78,7 @@ pub(super) fn diff(args: &DiffArgs) -> Done {
 }
 
 /// The run directories of an argument: itself, or its parts between commas, each with the runs in it.
-fn directories(named: &OsStr) -> Result<Vec<PathBuf>, store::Error> {
+fn directories(named: &OsStr) -> Result<Vec<PathBuf>, Failure> {
     let is_one = Path::new(named).exists();
     let names: Vec<&OsStr> = if is_one {
         vec![named]
@@ -86,10 +86,19 @@ fn directories(named: &OsStr) -> Result<Vec<PathBuf>, store::Error> {
         let names = named.as_bytes().split(|byte| *byte == b',');
         names.map(OsStr::from_bytes).collect()
     };
+    if names
+        .iter()
+        .any(|name| name.as_bytes().trim_ascii().is_empty())
+    {
+        return Err(Failure::request(format!(
+            "`{}` has no name before, between or after its commas: leave the comma out",
+            named.display()
+        )));
+    }
     let runs: Vec<Vec<PathBuf>> = names
         .into_iter()
         .map(|name| store::runs_in(name.as_ref()))
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<_, store::Error>>()?;
     Ok(runs.concat())
 }
 
