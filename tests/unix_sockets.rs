@@ -44,9 +44,9 @@ fn is_carried(name: &str, load: LoadKind, flows: &str) {
     // Short windows are missed where others keep the CPUs.
     let measured = unless_disturbed(|| {
         let measured = proved(&lab, &cell, 100)?;
-        match measured.silent_flows.unwrap_or(0) {
-            0 => Ok(measured),
-            silent => Err(format!("{cell}: {silent} flows are silent")),
+        match measured.silent_flows {
+            Some(0) => Ok(measured),
+            silent => Err(format!("{cell}: {silent:?} flows are silent")),
         }
     });
     let measured = measured.unwrap();

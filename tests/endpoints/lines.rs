@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Site, found};
 use crate::support::cli::Running;
 use crate::support::host::unharmed;
-use crate::support::{tell, waiting};
+use crate::support::{tell, unless_disturbed, waiting};
 
 /// Sessions side by side: they wait more than they compute.
 const SIDE_BY_SIDE: usize = 2;
@@ -166,8 +166,8 @@ fn at_each_message_a_bad_connection_fails_one_sample_with_its_cause() {
                     loop {
                         let case = cases.lock().unwrap().next();
                         let Some(case) = case else { return };
-                        // A machine that stands still for seconds fails another sample too: not twice.
-                        match case.run().or_else(|_| case.run()) {
+                        // A machine that stands still for seconds fails another sample too.
+                        match unless_disturbed(|| case.run()) {
                             Ok(cause) => tell(&format!("{}: {cause}", case.name())),
                             Err(why) => {
                                 wrong

@@ -68,6 +68,12 @@ pub(crate) struct Said {
     pub(crate) json: Value,
 }
 
+/// Whether the kernel has netkit, by `ip`.
+pub(crate) fn has_netkit() -> bool {
+    let add = ["--net", "ip", "link", "add", "nk0", "type", "netkit"];
+    output(Command::new("unshare").args(add)).is_ok_and(|said| said.status.success())
+}
+
 /// Runs `f` on a host with empty `/run` and `/var/lib`, and without a BPF file system. Nothing may be left but the device.
 pub(crate) fn on_host<T: Send>(f: impl FnOnce(&Host) -> T + Send) -> T {
     let inside = || {
