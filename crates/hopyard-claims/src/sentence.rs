@@ -85,6 +85,10 @@ fn measured(check: &CheckReport, point: &PointReport) -> String {
     text.push_str(&match check.verdict {
         ClaimVerdict::Holds => format!(", as the rule has it: {rule}"),
         ClaimVerdict::Fails => format!(" where the rule asks for {rule}"),
+        // One of several figures lies outside by chance more often than one alone.
+        _ if Bounds::of_report(check).lies(&point.measured) == BoundPosition::Outside => format!(
+            ", outside what the rule asks for, {rule}, but not as surely as one of several figures has to be"
+        ),
         _ => format!(", across what the rule asks for, {rule}"),
     });
     if let Some(published) = point.published {
