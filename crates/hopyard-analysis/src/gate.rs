@@ -81,11 +81,13 @@ impl Ruling {
         self.blocks_needed = None;
     }
 
-    /// The gate. It is blind to so many `missing` comparisons besides, which could not be made.
-    pub(super) fn report(&self, missing: usize) -> Gate {
+    /// The gate. It is blind to so many comparisons besides: those that are `missing` could not be made, and others have no verdict, of
+    /// too few blocks or runs.
+    pub(super) fn report(&self, missing: usize, too_few: usize) -> Gate {
         let count = |all: &[bool]| all.iter().filter(|is| **is).count();
-        let (tripped, blind) = (count(&self.tripped), count(&self.blind) + missing);
-        let comparisons = self.tripped.len() + missing;
+        let unseen = missing + too_few;
+        let (tripped, blind) = (count(&self.tripped), count(&self.blind) + unseen);
+        let comparisons = self.tripped.len() + unseen;
         Gate {
             fail_on_ratio: self.loss,
             failed: tripped > 0,
@@ -95,7 +97,7 @@ impl Ruling {
             incomplete: self.doubted.len() + missing,
             undecided: tripped == 0 && (blind > 0 || comparisons == 0),
             // How many blocks would give a figure that is missing is not known.
-            blocks_needed: self.blocks_needed.filter(|_| missing == 0),
+            blocks_needed: self.blocks_needed.filter(|_| unseen == 0),
             runs_needed: None,
         }
     }

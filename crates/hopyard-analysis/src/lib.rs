@@ -37,7 +37,7 @@ use model::{
 use stats::Estimate;
 use units::seconds;
 
-pub use base::{base_of, check_base, check_gate};
+pub use base::{base_of, bases, check_base, check_gate};
 pub use cells::CLOSURE;
 pub use observations::observations;
 pub use offloads::offload_changes;
@@ -184,7 +184,7 @@ pub fn detectable(header: &Header, samples: &[&Sample]) -> Vec<f64> {
 #[must_use]
 pub fn decided(header: &Header, samples: &[&Sample]) -> Vec<f64> {
     let mut compared = so_far(header, samples);
-    compared.retain(|one| so_far::is_waited_for(header, samples, one.cell));
+    compared.retain(|one| so_far::is_waited_for(samples, [one.cell, one.base]));
     compared.iter().flat_map(SoFar::decided).collect()
 }
 

@@ -8,7 +8,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use super::base::base_of;
+use super::base::bases;
 use super::quantities::{cost, quantity};
 use crate::model::stored::Header;
 use crate::model::{
@@ -38,13 +38,15 @@ pub(super) fn fill(
         .map(|cell| Split::of(header, windows, samples, cell))
         .collect();
     // A cost of another way is compared with none.
+    let mut bases = bases(header);
     let is_proved: Vec<bool> = cells.iter().map(|cell| cell.way.proved).collect();
     for (index, cell) in cells.iter_mut().enumerate() {
         let Some(split) = &splits[index] else {
             continue;
         };
         cell.profile = split.report(header.confidence);
-        let base = base_of(header, index).filter(|(_, at)| is_proved[index] && is_proved[*at]);
+        let base = bases[index].take();
+        let base = base.filter(|(_, at)| is_proved[index] && is_proved[*at]);
         let base = base.and_then(|(name, at)| Some((name, splits[at].as_ref()?)));
         if let (Some(profile), Some((name, base))) = (&mut cell.profile, base) {
             profile.difference = split.difference(base, name, header.confidence);

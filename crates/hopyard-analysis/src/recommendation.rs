@@ -198,6 +198,11 @@ impl Contest {
         };
         let (others, table): (Vec<usize>, Vec<Comparison>) =
             places[1..].iter().filter_map(compared).unzip();
+        let load = evidence.cells[self.first].load;
+        let names = table
+            .iter()
+            .map(|_| Some((cost.map_or("", |cost| cost.name), load)));
+        let table = moderated(names.collect::<Vec<_>>(), table);
         let judged = stats::judge(&table, evidence.header.margin, evidence.header.confidence);
         let alike = others.into_iter().zip(judged).filter(|(_, judged)| {
             let is_shown =
@@ -263,8 +268,10 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
         CellStatus::Ok if !cell.estimates.contains_key(name) => {
             return Some("has no figure".to_owned());
         }
-        CellStatus::Ok if is_emulated(cell) && !evidence.cells.iter().all(is_emulated) => {
-            return Some("had an emulated guest, whose figures compare with no others".to_owned());
+        CellStatus::Ok if is_emulated(cell) && is_any_real(evidence.cells) => {
+            return Some(
+                "had an emulated guest, whose figures compare only with those of others".to_owned(),
+            );
         }
         CellStatus::Ok => {}
     }
@@ -285,6 +292,12 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
     let lacking = needs.iter().filter(|need| !offers.contains(need));
     let lacking: Vec<&str> = lacking.map(|need| need.name()).collect();
     (!lacking.is_empty()).then(|| format!("lacks {}", lacking.join(" and ")))
+}
+
+/// Whether any figures are of a CPU that was there.
+fn is_any_real(cells: &[CellReport]) -> bool {
+    let mut measured = cells.iter().filter(|cell| cell.is_measured());
+    measured.any(|cell| !is_emulated(cell))
 }
 
 /// Comparisons of one candidate with the leader, by quantity.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::base::base_of;
+use super::base::bases;
 use super::cells::{self, measurements, of_block};
 use super::{Quantity, main_figure, quantity};
 use crate::model::stored::Header;
@@ -142,8 +142,9 @@ pub fn rounds_worth(
 ) -> Option<f64> {
     const ENOUGH_GENERATIONS: usize = 3;
     let mut spreads = Vec::new();
+    let bases = bases(header);
     for &cell in group {
-        let Some((_, base)) = base_of(header, cell) else {
+        let Some((_, base)) = bases[cell] else {
             continue;
         };
         let planned = &header.cells[cell].cell;

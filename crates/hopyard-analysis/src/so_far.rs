@@ -9,6 +9,8 @@ use crate::model::{FOR_A_VERDICT, GIVEN_UP_AFTER, Outcome, Sample, VerdictReport
 pub struct SoFar {
     /// The cell's index in the run's list.
     pub cell: usize,
+    /// The index of its base.
+    pub base: usize,
     /// `None` if no block has the figure of both.
     pub main: Option<VerdictReport>,
     /// The comparison of the cost.
@@ -64,20 +66,21 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
     let contrasts = offloads::contrasts(header);
     let quick_look = complete_blocks(header, samples) < FOR_A_VERDICT;
     verdicts::fill(header, samples, &mut cells, &contrasts, quick_look);
-    let planned = header.cells.iter().enumerate();
-    let compared = planned.filter(|(index, planned)| {
+    let bases = base::bases(header).into_iter().enumerate();
+    let compared = bases.filter_map(|(index, base)| {
+        let (planned, (_, base)) = (&header.cells[index], base?);
         let is_measured = |cell| !has_failed(samples, cell);
-        planned.unsupported.is_none()
-            && base::base_of(header, *index)
-                .is_some_and(|(_, base)| is_measured(*index) && is_measured(base))
+        let is_compared = planned.unsupported.is_none() && is_measured(index) && is_measured(base);
+        is_compared.then_some((index, base, planned))
     });
-    let said = compared.map(|(index, planned)| {
+    let said = compared.map(|(index, base, planned)| {
         let (verdicts, cell) = (&mut cells[index].verdicts, &planned.cell);
         let main = verdicts.remove(main_figure(cell.load, &cell.axes));
         let cost = verdicts.remove(cost(cell.load));
         let others = std::mem::take(verdicts).into_values();
         SoFar {
             cell: index,
+            base,
             main,
             cost,
             guarded: others.filter(|it| it.trips_gate.is_some()).collect(),
@@ -86,9 +89,9 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
     said.collect()
 }
 
-/// Whether a cell's comparison may still get a verdict. It gets none once a path proof of either cell has failed, and hardly one while
-/// either fails again and again.
-pub(super) fn is_waited_for(header: &Header, samples: &[&Sample], cell: usize) -> bool {
+/// Whether the comparison of two cells may still get a verdict. It gets none once a path proof of either has failed, or where one had an
+/// emulated guest and the other did not, and hardly one while either fails again and again.
+pub(super) fn is_waited_for(samples: &[&Sample], cells: [usize; 2]) -> bool {
     let may_have_one = |cell| {
         let own = || samples.iter().filter(move |sample| sample.cell == cell);
         let is_unproved = |sample: &&Sample| match &sample.outcome {
@@ -99,8 +102,14 @@ pub(super) fn is_waited_for(header: &Header, samples: &[&Sample], cell: usize) -
         let failures = own().rev().take_while(|sample| failed(sample)).count();
         failures < GIVEN_UP_AFTER as usize && !own().any(is_unproved)
     };
-    let base = base::base_of(header, cell).map(|(_, base)| base);
-    may_have_one(cell) && base.is_none_or(may_have_one)
+    let is_emulated = |cell| {
+        let mut own = samples.iter().filter(move |sample| sample.cell == cell);
+        let measured = own.find_map(|sample| sample.measurement());
+        measured.map(|m| m.guest.as_ref().is_some_and(|guest| guest.emulated))
+    };
+    let [one, other] = cells.map(is_emulated);
+    let are_alike = one.zip(other).is_none_or(|(one, other)| one == other);
+    are_alike && cells.into_iter().all(may_have_one)
 }
 
 /// Whether a cell is given up: nothing will be known of it.

@@ -1,8 +1,9 @@
 //! Comparisons with the base path, paired within blocks, judged as one table.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::base::{base_of, without_base};
+use super::base::{bases, without_base};
 use super::gate::{Guarded, Ruling};
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
@@ -34,8 +35,9 @@ pub(super) fn fill(
     contrasts: &[Contrast],
     quick_look: bool,
 ) -> Table {
-    let with_base = (0..cells.len()).filter_map(|index| {
-        let (name, base) = base_of(header, index)?;
+    let with_base = bases(header).into_iter().enumerate();
+    let with_base = with_base.filter_map(|(index, base)| {
+        let (name, base) = base?;
         Some((Place::Cell(index), name, (index, base)))
     });
     let beside = contrasts
@@ -91,7 +93,7 @@ pub(super) fn fill(
     let all_guarded: Vec<usize> = all_guarded.map(|(at, _)| at).collect();
     let mut guarded = all_guarded.clone();
     guarded.retain(|at| verdict_of(&judged[*at], quick_look).is_some());
-    missing += all_guarded.len() - guarded.len();
+    let too_few = all_guarded.len() - guarded.len();
     let ruling = header.fail_on.map(|loss| {
         let all: Vec<Guarded<'_>> = guarded
             .iter()
@@ -135,7 +137,7 @@ pub(super) fn fill(
     }
     Table {
         answers,
-        gate: ruling.map(|ruling| ruling.report(missing)),
+        gate: ruling.map(|ruling| ruling.report(missing, too_few)),
     }
 }
 
@@ -207,8 +209,9 @@ pub(super) fn paired(
 /// The series behind the intervals, in the order of blocks: ln(cell/base) of each compared cell's main quantities; if
 /// no cell is compared, ln of the cells' own.
 pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
+    let bases = bases(header);
     let ratios = log_series(header, samples, |cell| {
-        base_of(header, cell).map(|(_, base)| base)
+        bases[cell].as_ref().map(|(_, base)| *base)
     });
     if ratios.is_empty() {
         return log_series(header, samples, Some);
@@ -216,18 +219,25 @@ pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
     ratios
 }
 
-/// Series of which each has nearly as many blocks as the longest, in the blocks that all of those have. Others say nothing of which blocks
-/// are neighbours, as CPU cost of a few blocks does not where the hypervisor took time from most of them.
-fn in_common_blocks(all: Vec<BTreeMap<u32, f64>>) -> Vec<Vec<f64>> {
-    let longest = all.iter().map(BTreeMap::len).max().unwrap_or(0);
-    let is_long = |one: &BTreeMap<u32, f64>| 10 * one.len() >= 9 * longest;
-    let long: Vec<_> = all.into_iter().filter(is_long).collect();
-    let blocks = long
-        .iter()
-        .map(|one| one.keys().copied().collect::<BTreeSet<u32>>());
-    let common = blocks.reduce(|a, b| &a & &b).unwrap_or_default();
+/// The longest series, and as many others as have nearly all of their blocks in common, in those blocks. The rest say nothing of which
+/// blocks are neighbours, as CPU cost of a few blocks does not where the hypervisor took time from most of them.
+fn in_common_blocks(mut all: Vec<BTreeMap<u32, f64>>) -> Vec<Vec<f64>> {
+    // The shorter, the more would be lost of the others; equal ones in their order.
+    all.sort_by_key(|one| Reverse(one.len()));
+    let longest = all.first().map_or(0, BTreeMap::len);
+    let mut common: Option<BTreeSet<u32>> = None;
+    let mut kept = Vec::new();
+    for one in all {
+        let own: BTreeSet<u32> = one.keys().copied().collect();
+        let both = common.as_ref().map_or(own.clone(), |common| common & &own);
+        if 10 * both.len() >= 9 * longest {
+            common = Some(both);
+            kept.push(one);
+        }
+    }
+    let common = common.unwrap_or_default();
     let own = |one: &BTreeMap<u32, f64>| common.iter().map(|block| one[block]).collect();
-    long.iter().map(own).collect()
+    kept.iter().map(own).collect()
 }
 
 /// ln(cell/other) of the main quantities of each cell that has another; ln(cell) if the other is the cell itself.

@@ -74,7 +74,7 @@ pub struct Choice {
     pub quantity: String,
     /// The recommended path; several paths are a tie; empty if none can be recommended, see `reason`.
     pub best: Vec<Candidate>,
-    /// The other candidates, the best of them first: shown to be worse, or not shown to cost as little as the best.
+    /// The other candidates, the best of them first: shown to be slower than the fastest, or not among the cheapest.
     pub others: Vec<Candidate>,
     /// Paths that were not candidates, and why.
     pub left_out: Vec<NoCandidate>,

@@ -211,8 +211,7 @@ impl Table {
 /// lost, and to cells whose figures of B are doubtful.
 fn gate((entries, lost): (&[Entry], usize), ruling: &Ruling, loss: f64, confidence: f64) -> Gate {
     let unknown = entries.iter().filter(|e| e.between.is_none()).count();
-    let mut gate = ruling.report(unknown + lost);
-    gate.incomplete -= unknown;
+    let mut gate = ruling.report(lost, unknown);
     gate.blocks_needed = None;
     let mut seen = ruling.blind.iter();
     let is_blind = |entry: &&Entry| match entry.between {

@@ -56,6 +56,16 @@ fn a_gate_has_not_passed_where_a_percentile_is_known_of_one_cell_alone() {
     assert_eq!(none.comparisons, both.comparisons - 1);
 }
 
+/// More blocks decide what too few did not.
+#[test]
+fn too_few_blocks_are_no_missing_figures() {
+    let mut run = compared_over(5, 1.0);
+    run.header.fail_on = Some(0.2);
+    let few = gate(&run);
+    assert!(few.undecided && few.blind > 0, "{few:?}");
+    assert_eq!(few.incomplete, 0, "{few:?}");
+}
+
 /// Its own traffic, or that of its base, went another way.
 #[test]
 fn nothing_is_compared_without_a_path_proof_of_both() {

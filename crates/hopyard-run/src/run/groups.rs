@@ -96,10 +96,9 @@ pub(super) fn note_turns(header: &mut Header) {
 /// The bases among these cells, with their turns in each round.
 fn bases(header: &Header, cells: &[usize]) -> HashMap<usize, u32> {
     let mut compared: HashMap<usize, usize> = HashMap::new();
-    for &cell in cells {
-        if let Some((_, base)) = assess::base_of(header, cell) {
-            *compared.entry(base).or_default() += 1;
-        }
+    let bases = assess::bases(header);
+    for (_, base) in cells.iter().filter_map(|cell| bases[*cell].as_ref()) {
+        *compared.entry(*base).or_default() += 1;
     }
     compared.retain(|base, _| cells.contains(base));
     let turns = |(base, compared)| (base, turns_of_base(compared));

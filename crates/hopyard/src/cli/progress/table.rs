@@ -115,6 +115,7 @@ mod tests {
             let half = 0.01 * f64::from(u32::try_from(index).unwrap() + 1);
             let so_far = SoFar {
                 cell: index,
+                base: 0,
                 main: Some(verdict(0.924, half, Some(Verdict::Different))),
                 cost: (index != 1).then(|| verdict(1.08, half, None)),
                 guarded: Vec::new(),
