@@ -4,7 +4,7 @@
 mod curves;
 
 use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
-use super::figures::figure;
+use super::figures::{figure, in_column, told_numbers};
 use super::group::{Group, Layout, phrase, scale};
 use super::notes;
 use super::number::ABSENT;
@@ -39,6 +39,14 @@ impl Dimension {
 
     fn values(self, cells: &[&CellReport]) -> Vec<String> {
         distinct(cells.iter().map(|cell| self.of(cell)))
+    }
+
+    /// A value of it in a column of the group's tables.
+    fn in_column(self, group: &Group<'_>, value: &str) -> String {
+        match self {
+            Self::Path => value.to_owned(),
+            Self::Axis(axis) => in_column(group, axis, value.to_owned()),
+        }
     }
 
     /// A value of it as text.
@@ -128,10 +136,13 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
                 cells.retain(|(cell, _)| cell.estimates.contains_key(name));
             }
             if !cells.is_empty() {
-                blocks.push(Block::Table(grid(&plane, layout, &cells, name, scale)));
+                let table = grid(group, &plane, layout, &cells, name, scale);
+                blocks.push(Block::Table(table));
             }
         }
     }
+    let numbers = told_numbers(group);
+    blocks.extend((!numbers.is_empty()).then_some(Block::Notes(numbers)));
     blocks.extend(footnotes.block());
     blocks.extend(notes::no_base(group, layout));
     blocks
@@ -154,6 +165,7 @@ fn quantities(group: &Group<'_>) -> Vec<&'static str> {
 }
 
 fn grid(
+    group: &Group<'_>,
     plane: &Plane,
     layout: &Layout<'_>,
     marked: &[(&CellReport, String)],
@@ -178,10 +190,11 @@ fn grid(
     };
     let mut columns = vec![Column::right(&[&what, &corner])];
     columns.extend(across.iter().map(|value| {
+        let shown = plane.across.in_column(group, value);
         if is_base(plane.across, value) {
-            Column::right(&[value, "(base)"])
+            Column::right(&[&shown, "(base)"])
         } else {
-            Column::right(&[value])
+            Column::right(&[&shown])
         }
     }));
     let rows = down.iter().map(|value| {
@@ -199,7 +212,8 @@ fn grid(
                 None => Cell::lone(ABSENT),
             }
         });
-        let key = Cell::lone(format!("{value}{base}"));
+        let shown = plane.down.in_column(group, value);
+        let key = Cell::lone(format!("{shown}{base}"));
         Row::Cells(std::iter::once(key).chain(fields).collect())
     });
     Table {

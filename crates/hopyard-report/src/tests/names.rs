@@ -1,3 +1,4 @@
+use super::text;
 use crate::fixture;
 use crate::model::{LoadKind, Peer, axis};
 
@@ -35,5 +36,43 @@ fn a_path_of_any_name_is_one_word() {
     assert_eq!(
         cell.build().name(),
         "path=a_b_[31m_Benchmark_x/load=tcp_rr/peer=local"
+    );
+}
+
+/// Three switches of devices are wider than the table.
+#[test]
+fn a_value_that_is_too_long_for_a_column_has_a_number() {
+    let mut report = fixture::run();
+    for (path, switches) in [
+        (
+            "veth",
+            "offload@a/eth0=off+offload@b/eth0=off+tso@hub/up0=off",
+        ),
+        ("bridge", "gro@hub/br0=off"),
+        (
+            "bridge",
+            "offload@a/eth0=off+offload@b/eth0=off+tso@hub/up0=off",
+        ),
+    ] {
+        let cell = fixture::cell(path, Peer::Local, LoadKind::TcpStream);
+        let cell = cell.axes(|axes| axes.device_offload = Some(switches.parse().unwrap()));
+        report.cells.push(cell.build());
+    }
+    let said = text(&report);
+    let starts = |what: &str| {
+        let rows = said.lines();
+        rows.filter(|line| line.trim_start().starts_with(what))
+            .count()
+    };
+    // A row of each in the grids of goodput and cost.
+    assert_eq!((starts("#1 "), starts("#2 ")), (2, 2), "{said}");
+    let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("device_offload #1: offload@a/eth0=off+offload@b/eth0=off+tso@hub/up0=off."),
+        "{said}"
+    );
+    assert!(
+        words.contains("device_offload #2: gro@hub/br0=off."),
+        "{said}"
     );
 }
