@@ -219,7 +219,10 @@ fn measure(
             } else {
                 progress.failed += 1;
             }
-            store.ended(ended.place, outcome)?;
+            // The figures of a pair outlive its samples, and a failure does not take their place.
+            if is_measured || !without_samples.contains(&ended.place) {
+                store.ended(ended.place, outcome)?;
+            }
             for (machine, answer) in pair.ends().into_iter().zip(ended.answers) {
                 let silent: &mut u32 = &mut silent[usize::from(machine)];
                 match answer {

@@ -11,6 +11,8 @@ use hopyard_model::LoadKind;
 /// Measures at once, and has samples of some of these pairs alone.
 struct Model {
     has: BTreeSet<usize>,
+    /// It fails.
+    fails: Option<usize>,
     begun: Vec<Job>,
     running: Vec<Job>,
 }
@@ -19,6 +21,7 @@ impl Model {
     fn with(has: impl IntoIterator<Item = usize>) -> Self {
         Self {
             has: has.into_iter().collect(),
+            fails: None,
             begun: Vec::new(),
             running: Vec::new(),
         }
@@ -36,7 +39,11 @@ impl Engine for Model {
         let ended = self.running.drain(..).map(|job| Ended {
             place: job.place,
             outcome: Some(Outcome {
-                state: State::Measured,
+                state: if self.fails == Some(job.place) {
+                    State::Failed
+                } else {
+                    State::Measured
+                },
                 attempt: job.attempt,
                 began_ms: 0,
                 took_ms: 1,
@@ -96,15 +103,26 @@ fn what_lost_its_samples_is_measured_again_and_nothing_else() {
     let (begun, missing) = session(store, Model::with([0, 3]));
     assert_eq!((begun.len(), missing), (pairs, vec![1, 2, 4, 5]));
 
-    let (begun, missing) = session(resumed(), Model::with([1, 2, 4]));
+    let failing = Model {
+        fails: Some(5),
+        ..Model::with([1, 2, 4])
+    };
+    let (begun, missing) = session(resumed(), failing);
     let mut again: Vec<(usize, u32)> = begun.iter().map(|job| (job.place, job.attempt)).collect();
     again.sort_unstable();
     assert_eq!(again, [1, 2, 4, 5].map(|place| (place, 2)));
     assert_eq!(missing, [5]);
+    // It was measured, and a failure does not take the place of its figures.
+    let outcomes = resumed().fleet.outcomes;
+    assert!(
+        outcomes
+            .iter()
+            .all(|o| o.as_ref().unwrap().state == State::Measured)
+    );
 
     let (begun, missing) = session(resumed(), Model::with(0..pairs));
     let again: Vec<(usize, u32)> = begun.iter().map(|job| (job.place, job.attempt)).collect();
-    assert_eq!((again, missing.len()), (vec![(5, 3)], 0));
+    assert_eq!((again, missing.len()), (vec![(5, 2)], 0));
     let (begun, _) = session(resumed(), Model::with(0..pairs));
     assert!(begun.is_empty());
 }
