@@ -31,6 +31,21 @@ fn kernel() -> Option<PathBuf> {
     CHOSEN.get().cloned().or_else(newest)
 }
 
+/// The kernel that was chosen for guests of paths.
+#[must_use]
+pub fn chosen_kernel() -> Option<&'static Path> {
+    CHOSEN.get().map(PathBuf::as_path)
+}
+
+/// Release of the kernel that guests of paths boot; `None` without one.
+///
+/// # Errors
+/// It cannot be read.
+pub fn release_of_kernel() -> Result<Option<String>> {
+    let kernel = kernel().map(|image| Kernel::open(&image, None));
+    Ok(kernel.transpose()?.map(|kernel| kernel.release))
+}
+
 /// A kernel with the file system for a worker.
 #[derive(Debug)]
 pub(crate) struct Kit {

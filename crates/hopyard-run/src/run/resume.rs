@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::groups::of_run;
 use super::{Error, Prepared, TrialKey, try_labs};
-use crate::lab::Endpoints;
+use crate::guest;
+use crate::lab::{self, Endpoints};
 use crate::measure::{self, Sampler};
 use crate::meter;
 use crate::model::{
@@ -50,6 +51,12 @@ pub fn resume(
     let asked = endpoints.map(Endpoints::asked);
     same_endpoints(header.endpoints.as_ref(), asked.as_ref()).map_err(&refused)?;
     same_host(&header.environment, &this_machine()?).map_err(&refused)?;
+    let mut measured = run.samples.iter().filter_map(Sample::measurement);
+    if let Some(guest) = measured.find_map(|m| m.guest.as_ref()) {
+        let release = guest::release_of_kernel().map_err(lab::Error::from);
+        let release = release.map_err(measure::Error::Lab)?;
+        same_guest_kernel(&guest.kernel, release.as_deref()).map_err(&refused)?;
+    }
     // From here on the host is restored if the run is refused, and labs are tried in the state in which they were at first.
     let mut host = settings.cloned().map(Host::left_changed);
     if let Some(host) = &mut host {
@@ -86,6 +93,17 @@ pub fn resume(
             profiles: run.profiles,
         }),
     })
+}
+
+/// Samples of two kernels are not of one cell.
+fn same_guest_kernel(then: &str, now: Option<&str>) -> Result<(), String> {
+    if now == Some(then) {
+        return Ok(());
+    }
+    let now = now.map_or_else(|| "none".to_owned(), |now| format!("Linux {now}"));
+    Err(format!(
+        "its guests had Linux {then}, and here they would have {now}: name its kernel by --guest-kernel"
+    ))
 }
 
 /// Checks that this is the machine and kernel of a run.
@@ -210,13 +228,18 @@ fn same_endpoints(
     }
 }
 
-/// The options that `--resume` takes again, with the commands that the run was started with: quoted for a shell, each after a space.
+/// The options that `--resume` takes again, with the commands that the run was started with and the kernel of its guests: quoted for a shell, each after a space.
 #[must_use]
 pub fn options_again(header: &Header) -> String {
     let settings = header.settings.as_ref();
     let settings = settings.map_or_else(String::new, |used| options_of(&used.commands));
     let endpoints = header.endpoints.as_ref();
-    settings + &endpoints.map_or_else(String::new, asked_by)
+    let endpoints = endpoints.map_or_else(String::new, asked_by);
+    let kernel = guest::chosen_kernel();
+    let kernel = kernel.map_or_else(String::new, |kernel| {
+        option("guest-kernel", &kernel.to_string_lossy())
+    });
+    settings + &endpoints + &kernel
 }
 
 /// The options that give these commands.
@@ -291,6 +314,21 @@ pub(super) fn place(header: &Header, samples: &[Sample]) -> (u32, u32) {
 mod tests {
     use super::*;
     use crate::assess::testing::run;
+
+    #[test]
+    fn guests_go_on_with_their_kernel() {
+        assert_eq!(same_guest_kernel("6.1.0", Some("6.1.0")), Ok(()));
+        let why = same_guest_kernel("6.1.0", Some("6.12.9")).unwrap_err();
+        assert!(
+            why.contains("had Linux 6.1.0, and here they would have Linux 6.12.9"),
+            "{why}"
+        );
+        assert!(
+            same_guest_kernel("6.1.0", None)
+                .unwrap_err()
+                .contains("--guest-kernel")
+        );
+    }
 
     #[test]
     fn a_run_goes_on_only_as_it_was_begun() {

@@ -321,7 +321,12 @@ fn check(args: &ClaimsArgs) -> Done {
         if whole || place.asked.in_guest {
             String::new()
         } else {
-            format!(", `hopyard claims --resume {named}` continues")
+            let kernel = guest::chosen_kernel();
+            let kernel = kernel.map(|kernel| format!(" --guest-kernel {}", quoted(kernel)));
+            format!(
+                ", `hopyard claims --resume {named}{}` continues",
+                kernel.unwrap_or_default()
+            )
         },
         if questions { " --questions" } else { "" },
         if questions {
