@@ -371,7 +371,7 @@ fn wrong_use_is_refused() {
         &["comparisons with a base, and the run has none"],
     );
     refused(
-        &[&["--decide", "3%", "--blocks", "4"][..], &few].concat(),
+        &[&["--decide", "3%", "--blocks", "4..6"][..], &few].concat(),
         &["--decide needs verdicts", "at least 8 blocks"],
     );
     refused(

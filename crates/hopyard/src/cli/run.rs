@@ -165,13 +165,13 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
     if plan.endpoints.is_none() && args.a.is_none() {
         rootless::enter()?;
     }
+    each_named_has_a_cell(args, &plan)?;
     let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
     if args.warm_up.is_some() && prepared.header.turn_ns.is_some() {
         crate::note(format_args!(
             "cells that take turns have some ms of traffic before each turn, whatever --warm-up says: --turns off measures them one after another"
         ));
     }
-    each_named_has_a_cell(args, &prepared.header)?;
     prepared.header.profile = args.profile;
     let directory = destination(args.out.as_deref(), &prepared.header.id);
     Ok((prepared, directory))
@@ -203,16 +203,19 @@ fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Fail
     Ok((prepared, directory.to_owned()))
 }
 
-/// Checks that no path and no peer was named for nothing.
-fn each_named_has_a_cell(args: &RunArgs, header: &Header) -> Result<(), Failure> {
-    let has = |so: &dyn Fn(&Cell) -> bool| header.cells.iter().any(|planned| so(&planned.cell));
+/// Checks that no path and no peer was named for nothing. What this host cannot build may be left out, with its peers.
+fn each_named_has_a_cell(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
+    if args.paths.is_none() && args.peer.is_none() {
+        return Ok(());
+    }
+    let expanded = plan::expand(plan)?;
+    let has = |so: &dyn Fn(&Cell) -> bool| expanded.cells.iter().any(so);
+    let left_out = || expanded.left_out.iter().map(|(path, _)| path.as_str());
+    let peers_of = |path: &str| hopyard_lab::path(path).map_or(&[][..], |path| path.peers);
     for name in args.paths.iter().flatten() {
-        let is_left_out = header.left_out.iter().any(|(path, _)| path == name);
+        let is_left_out = left_out().any(|path| path == name);
         if name != "all" && !is_left_out && !has(&|cell| cell.path == *name) {
-            let peers = hopyard_lab::path(name)?
-                .peers
-                .iter()
-                .map(|peer| peer.name());
+            let peers = peers_of(name).iter().map(|peer| peer.name());
             return Err(Failure::request(format!(
                 "path `{name}` has none of the peers that were asked for: leave it out, or ask for one that it has ({})",
                 peers.collect::<Vec<_>>().join(", ")
@@ -220,7 +223,8 @@ fn each_named_has_a_cell(args: &RunArgs, header: &Header) -> Result<(), Failure>
         }
     }
     for peer in args.peer.iter().flatten() {
-        if !has(&|cell| cell.peer == *peer) {
+        let may_be_left_out = left_out().any(|path| peers_of(path).contains(peer));
+        if !may_be_left_out && !has(&|cell| cell.peer == *peer) {
             return Err(Failure::request(format!(
                 "no path of these has peer `{peer}`: leave it out, or choose others with --paths"
             )));
