@@ -158,7 +158,8 @@ pub fn read(file: &Path) -> Result<Run> {
         run: Run,
     }
     let name = plain::line(&file.display().to_string());
-    let text = bounded::read(file).map_err(|source| Error::Read {
+    // Each attachment of thousands has its times in it.
+    let text = bounded::read_up_to(file, bounded::MOST_OF_LINES).map_err(|source| Error::Read {
         file: name.clone(),
         source,
     })?;

@@ -19,10 +19,15 @@ pub const MOST_OF_A_LINE: u64 = 4 << 20;
 
 /// Reads a document.
 pub fn read(file: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(file, MOST_OF_A_DOCUMENT)
+}
+
+/// Reads a document that may have so many bytes.
+pub fn read_up_to(file: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let opened = open(file, MOST_OF_A_DOCUMENT)?;
+    let opened = open(file, most)?;
     // It may grow meanwhile.
-    opened.take(MOST_OF_A_DOCUMENT).read_to_end(&mut bytes)?;
+    opened.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
