@@ -47,7 +47,7 @@ fn sentences_can_be_quoted() {
     insta::assert_snapshot!(at(0.8e9, 0.002), @"X1 fails: goodput over veth is 0.800 (0.798 to 0.802) at bridge where the rule asks for 0.95 to 1.05; outside at 1 of 2.");
     let nearly = at(0.918e9, 0.02);
     assert!(
-        nearly.starts_with("X1 undecided: goodput over veth is 0.918 (0.890 to 0.94"),
+        nearly.starts_with("X1 undecided: goodput over veth is 0.918 (0.891 to 0.946)"),
         "{nearly}"
     );
     assert!(
