@@ -68,7 +68,7 @@ pub(super) fn report(header: &Header, samples: &[&Sample]) -> Vec<CurveReport> {
 }
 
 impl<'a> Measured<'a> {
-    /// Without cells whose path proof failed in any sample: their figures are of another way.
+    /// Leaves out cells whose path proof failed in any sample: their traffic took another path.
     pub(super) fn of(header: &'a Header, samples: &[&'a Sample]) -> Self {
         let one = |s: &&'a Sample| Some(((s.cell, s.block), s.measurement()?));
         let mut by_place: BTreeMap<_, &Measurement> = samples.iter().filter_map(one).collect();

@@ -37,7 +37,7 @@ pub(super) fn fill(
     let splits: Vec<Option<Split>> = (0..cells.len())
         .map(|cell| Split::of(header, windows, samples, cell))
         .collect();
-    // A cost of another way is compared with none.
+    // The cost of traffic that took another path is not compared.
     let mut bases = bases(header);
     let is_proved: Vec<bool> = cells.iter().map(|cell| cell.way.proved).collect();
     for (index, cell) in cells.iter_mut().enumerate() {

@@ -219,7 +219,7 @@ fn measure(
             } else {
                 progress.failed += 1;
             }
-            // The figures of a pair outlive its samples, and a failure does not take their place.
+            // A pair whose samples are lost still has its figures: a failure does not replace them.
             if is_measured || !without_samples.contains(&ended.place) {
                 store.ended(ended.place, outcome)?;
             }

@@ -112,7 +112,7 @@ fn what_lost_its_samples_is_measured_again_and_nothing_else() {
     again.sort_unstable();
     assert_eq!(again, [1, 2, 4, 5].map(|place| (place, 2)));
     assert_eq!(missing, [5]);
-    // It was measured, and a failure does not take the place of its figures.
+    // Its figures of the first session are not replaced by a failure.
     let outcomes = resumed().fleet.outcomes;
     assert!(
         outcomes

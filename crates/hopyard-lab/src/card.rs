@@ -214,7 +214,7 @@ fn check_is_back(home: &Handle, card: &str) -> Result<()> {
             text => text,
         };
         let record = text.and_then(|text| Ok(serde_json::from_slice::<Record>(&text)?));
-        // One that cannot be read may be of this card.
+        // A record that cannot be read may be of this card.
         let is_of_another = record.is_ok_and(|record| record.card != card || record.home != here);
         if !is_of_another {
             return Err(Error::Cable(Cable::Card {

@@ -58,7 +58,7 @@ impl Builder {
         let name = self.id.to_string();
         let _turn = turn()?;
         let others = HOME.names()?;
-        // One that is damaged is told when its lab is cleaned up.
+        // A damaged note is reported when its lab is cleaned up.
         let noted = others.iter().find_map(|other| before(other).ok().flatten());
         let now = entries()?;
         let before = noted.filter(|_| now == ENTRIES).unwrap_or(now);

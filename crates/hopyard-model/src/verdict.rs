@@ -41,7 +41,7 @@ pub struct Gate {
     /// Comparisons that could not detect such a loss: too noisy, without a verdict, or of a cell that failed in some or all of its samples; of
     /// a diff also what B lost, and cells whose figures of B are doubtful.
     pub blind: usize,
-    /// Those of `blind` that no scatter is the cause of, but samples that failed or figures that are missing.
+    /// How many of `blind` are blind because samples failed or figures are missing, not because of scatter or too few blocks.
     #[serde(default)]
     pub incomplete: usize,
     /// No comparison failed it, but some could not have detected such a loss: it has neither passed nor failed.

@@ -70,7 +70,7 @@ pub(crate) fn all(directory: &Path) -> Result<()> {
     }
     match State::open(directory) {
         Ok(mut state) => state.end(directory)?,
-        // The list of its devices is not to be lost.
+        // Its maps hold the only list of its devices, so they must not be removed.
         Err(error) if lacks_resources(&error) => return Err(error),
         // Unfinished, or of another version.
         Err(_) => {}

@@ -63,7 +63,7 @@ fn a_run_is_cut_into_curves() {
     assert_eq!(again.curves[0].quantities.len(), native.quantities.len());
 }
 
-/// What went another way is no point of a curve, with however many of its samples.
+/// A single sample whose traffic took another path takes its cell off the curve.
 #[test]
 fn a_cell_without_its_path_proof_is_on_no_curve() {
     let mut run = senders(published);

@@ -15,7 +15,7 @@ const TIMES: [(&str, f64); 7] = [
     ("µs", 1e-6),
 ];
 
-/// Nobody waits longer; added to any instant, it is one that a clock can show.
+/// The longest span: added to any instant of today, it gives one that a clock can hold.
 const LONGEST: Duration = Duration::from_secs(1000 * 365 * 24 * 3600);
 
 /// A span of time: `300ms`, `1s`, `50us`, or several parts as in `8m30s`, the longest unit first.

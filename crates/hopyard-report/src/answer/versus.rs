@@ -128,7 +128,7 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     })
 }
 
-/// All of so many main figures are equivalent: then what they cost is the answer.
+/// All main figures, so many, are equivalent: then what they cost is the answer.
 fn alike(report: &RunReport, layout: &Layout<'_>, base: &str, figures: usize) -> String {
     let margin = whole(report.run.margin);
     let costs = compared(layout, |group| quantity::cpu_cost(group.load));

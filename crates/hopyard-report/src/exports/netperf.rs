@@ -100,7 +100,7 @@ fn comments(cell: &CellReport) -> Vec<String> {
     };
     if cell.is_unproved() {
         comments.push(format!(
-            "{name}: its path proof failed, so its figures are of another way and left out"
+            "{name}: its path proof failed: its traffic took another path, so its figures are left out"
         ));
         return comments;
     }
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// What went another way is told in words alone.
+    /// Traffic that took another path has no figures, only a sentence.
     #[test]
     fn a_cell_without_its_path_proof_has_no_figures() {
         let mut report = fixture::run();

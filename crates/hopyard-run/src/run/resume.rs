@@ -95,7 +95,7 @@ pub fn resume(
     })
 }
 
-/// Samples of two kernels are not of one cell.
+/// All samples of a cell are of guests with one kernel.
 fn same_guest_kernel(then: &str, now: Option<&str>) -> Result<(), String> {
     if now == Some(then) {
         return Ok(());

@@ -62,7 +62,7 @@ impl Watched {
         }
     }
 
-    /// Together with those that others watched.
+    /// Of these devices and of others that were watched elsewhere.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Watched {
     }
 }
 
-/// Each of them for as long.
+/// All of them were watched equally long.
 impl From<u64> for Watched {
     fn from(ns: u64) -> Self {
         Self {
