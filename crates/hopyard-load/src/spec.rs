@@ -78,7 +78,7 @@ pub struct LoadSpec {
     pub round_robin: bool,
     /// Do more senders than the controller may use CPUs wait for one? If so, the thread that reads counters is real-time
     /// for the whole window; if not, only while it waits for an edge and reads the tallies. A worker may have fewer CPUs
-    /// ([`Self::is_crowded_on`]).
+    /// (`is_crowded_on`).
     #[serde(default)]
     pub crowded: bool,
     /// Count the cache misses of its threads?
