@@ -15,7 +15,7 @@ pub fn base_of(header: &Header, index: usize) -> Option<(String, usize)> {
     base_or(header, index, || replacement(header, index))
 }
 
-/// That of each cell, in their order: quicker than one by one, since cells of a load and a peer share a replacement.
+/// [`base_of`] for each cell, in their order. Cells of one load and peer share their replacement, which is looked for once.
 pub fn bases(header: &Header) -> Vec<Option<(String, usize)>> {
     let mut replacements = Vec::new();
     let of = |index: usize| {
@@ -33,7 +33,7 @@ pub fn bases(header: &Header) -> Vec<Option<(String, usize)>> {
     (0..header.cells.len()).map(of).collect()
 }
 
-/// The base of a cell, with a path that may replace the one of the plan.
+/// The base of a cell. `replacement` is asked for a path where the plan's was not measured.
 fn base_or<'a>(
     header: &'a Header,
     index: usize,

@@ -137,7 +137,7 @@ impl<'a> Measured<'a> {
 
     /// Whether a cell's figure may be shown: a percentile that some blocks lack is that of the faster ones.
     fn is_known(&self, cell: usize, name: &str) -> bool {
-        let own = || self.by_place.iter().filter(|((at, _), _)| *at == cell);
+        let own = || self.by_place.range((cell, 0)..=(cell, u32::MAX));
         let mut named = QUANTITIES.iter().filter(|q| q.name == name);
         named.any(|quantity| quantity.is_known_in(own().map(|(_, m)| *m)))
     }
@@ -157,10 +157,11 @@ impl<'a> Measured<'a> {
         Curve::new(x, self.rows(&cells, name).into_values().collect())
     }
 
-    /// The estimate of a quantity at each count, as a cell has it, of the blocks that the curve has.
-    fn estimates(&self, swept: &Swept, name: &str) -> Option<Vec<Estimate>> {
+    /// The curve, with the estimate at each count by the rule of a cell's, of the same blocks.
+    fn curve_and_estimates(&self, swept: &Swept, name: &str) -> Option<(Curve, Vec<Estimate>)> {
         let quantity = QUANTITIES.iter().find(|q| q.name == name)?;
-        let (_, cells) = self.known(swept, name);
+        let (x, cells) = self.known(swept, name);
+        (x.len() >= LEAST).then_some(())?;
         let rows = self.rows(&cells, name);
         let of = |cell: &usize| {
             let own = rows
@@ -171,14 +172,14 @@ impl<'a> Measured<'a> {
             let tolerance = self.header.cpu_tolerance();
             quantity.estimate(&own, load, tolerance, self.header.confidence)
         };
-        cells.iter().map(of).collect()
+        let estimates = cells.iter().map(of).collect::<Option<_>>()?;
+        Some((Curve::new(x, rows.into_values().collect())?, estimates))
     }
 
     fn report(&self, swept: &Swept) -> CurveReport {
         let cell = self.cell(swept);
         let told = TOLD.iter().filter_map(|name| {
-            let curve = self.curve(swept, name)?;
-            let estimates = self.estimates(swept, name)?;
+            let (curve, estimates) = self.curve_and_estimates(swept, name)?;
             Some(((*name).to_owned(), self.told(name, &curve, estimates)?))
         });
         CurveReport {

@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::quantities::{Quantity, cost, main_figure, quantity};
-use super::verdicts::{is_emulated, moderated, paired, verdict_of};
+use super::verdicts::{moderated, paired, verdict_of};
 use super::{NATIVE, UNIX};
 use crate::model::stored::Header;
 use crate::model::{
@@ -188,21 +188,20 @@ impl Contest {
 
     /// Of places from the cheapest on, those that are not shown to cost more than it.
     fn as_cheap_as_the_first(&self, evidence: &Evidence<'_>, places: &[usize]) -> Vec<usize> {
-        let cell = |at: usize| self.ranked[at];
-        let cost = quantity(cost(evidence.cells[self.first].load)).ok();
+        let load = evidence.cells[self.first].load;
+        let Ok(cost) = quantity(cost(load)) else {
+            return places.to_vec();
+        };
         let compared = |at: &usize| {
-            let cells = [cell(*at), cell(places[0])];
-            let (own, least) = paired(evidence.header, evidence.samples, cells, cost?);
+            let cells = [self.ranked[*at], self.ranked[places[0]]];
+            let (own, least) = paired(evidence.header, evidence.samples, cells, cost);
             let compared = stats::compare(&own, &least, evidence.header.confidence)?;
             Some((*at, compared))
         };
         let (others, table): (Vec<usize>, Vec<Comparison>) =
             places[1..].iter().filter_map(compared).unzip();
-        let load = evidence.cells[self.first].load;
-        let names = table
-            .iter()
-            .map(|_| Some((cost.map_or("", |cost| cost.name), load)));
-        let table = moderated(names.collect::<Vec<_>>(), table);
+        let names = std::iter::repeat_n(Some((cost.name, load)), table.len());
+        let table = moderated(names, table);
         let judged = stats::judge(&table, evidence.header.margin, evidence.header.confidence);
         let alike = others.into_iter().zip(judged).filter(|(_, judged)| {
             let is_shown =
@@ -268,7 +267,7 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
         CellStatus::Ok if !cell.estimates.contains_key(name) => {
             return Some("has no figure".to_owned());
         }
-        CellStatus::Ok if is_emulated(cell) && is_any_real(evidence.cells) => {
+        CellStatus::Ok if cell.has_emulated_guest() && is_any_real(evidence.cells) => {
             return Some(
                 "had an emulated guest, whose figures compare only with those of others".to_owned(),
             );
@@ -297,7 +296,7 @@ fn why_not(evidence: &Evidence<'_>, index: usize, name: &str, needs: &[Feature])
 /// Whether any figures are of a CPU that was there.
 fn is_any_real(cells: &[CellReport]) -> bool {
     let mut measured = cells.iter().filter(|cell| cell.is_measured());
-    measured.any(|cell| !is_emulated(cell))
+    measured.any(|cell| !cell.has_emulated_guest())
 }
 
 /// Comparisons of one candidate with the leader, by quantity.

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use crate::model::stored::{End, Header, PlannedCell, Run, SCHEMA};
 use crate::model::{
-    Arrived, Axes, Cell, Counted, CpuAccounting, CpuUse, DeviceCount, Environment, LoadKind,
-    Measurement, Outcome, PathProof, Peer, Sample, Scheduling, TickSplit,
+    Arrived, Axes, Cell, Counted, CpuAccounting, CpuUse, DeviceCount, Environment, Latency,
+    LoadKind, Measurement, Outcome, PathProof, Peer, Sample, Scheduling, TickSplit,
 };
 
 const WINDOW_NS: u64 = 200_000_000;
@@ -176,6 +176,18 @@ pub fn measured(bytes: u64) -> Measurement {
 }
 
 /// A device that dropped nothing.
+/// So many round trips in a window. `varied` moves the 99th percentile a little, since blocks that are equal have no interval.
+pub fn round_trips(count: u64, varied: u64) -> Latency {
+    Latency {
+        count,
+        min_ns: 500,
+        mean_ns: 1000.0,
+        max_ns: 9000,
+        quantiles: vec![(0.5, 1000), (0.99, 5000 + varied)],
+        histogram: Vec::new(),
+    }
+}
+
 pub fn device() -> DeviceCount {
     DeviceCount::new("a", "eth0", [1, 1, 1, 1])
 }

@@ -59,7 +59,8 @@ pub(super) fn fill(
             let (own, others) = paired(header, samples, [one, other], quantity);
             // Figures of traffic that went another way are not compared, nor those of an emulated guest with others.
             let are_proved = [one, other].iter().all(|&cell| cells[cell].way.proved);
-            let are_alike = is_emulated(&cells[one]) == is_emulated(&cells[other]);
+            let [is_emulated, is_other] = [one, other].map(|cell| cells[cell].has_emulated_guest());
+            let are_alike = is_emulated == is_other;
             let comparison = stats::compare(&own, &others, header.confidence);
             if let Some(comparison) = comparison.filter(|_| are_proved && are_alike) {
                 places.push((place, name.clone(), quantity, *load));
@@ -141,11 +142,6 @@ pub(super) fn fill(
     }
 }
 
-/// Whether its guest had an emulated CPU.
-pub(super) fn is_emulated(cell: &CellReport) -> bool {
-    cell.guest.as_ref().is_some_and(|guest| guest.emulated)
-}
-
 /// Whether a cell has a figure in two blocks: then it is to be compared.
 fn is_known(header: &Header, samples: &[&Sample], cell: usize, quantity: &Quantity) -> bool {
     paired(header, samples, [cell, cell], quantity).0.len() >= 2
@@ -169,7 +165,8 @@ fn is_guarded(place: Place, quantity: &Quantity, load: LoadKind) -> bool {
     matches!(place, Place::Cell(_)) && !is_said_twice(quantity, load)
 }
 
-/// Moderates the comparisons with a base of one quantity under one load, which share their scatter; those without such a name stay.
+/// Moderates comparisons: those of one quantity under one load share their scatter. `names` says which each is of; those without a name
+/// stay as they are.
 pub(super) fn moderated(
     names: impl IntoIterator<Item = Option<(&'static str, LoadKind)>>,
     mut table: Vec<Comparison>,
@@ -219,8 +216,8 @@ pub(super) fn series(header: &Header, samples: &[&Sample]) -> Vec<Vec<f64>> {
     ratios
 }
 
-/// The longest series, and as many others as have nearly all of their blocks in common, in those blocks. The rest say nothing of which
-/// blocks are neighbours, as CPU cost of a few blocks does not where the hypervisor took time from most of them.
+/// The longest series, and those others that keep at least nine tenths of its blocks in common; all of them in these common blocks.
+/// A series of few blocks, such as CPU cost where the hypervisor took time from most, does not show which blocks are neighbours.
 fn in_common_blocks(mut all: Vec<BTreeMap<u32, f64>>) -> Vec<Vec<f64>> {
     // The shorter, the more would be lost of the others; equal ones in their order.
     all.sort_by_key(|one| Reverse(one.len()));

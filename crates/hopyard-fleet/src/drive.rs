@@ -104,6 +104,11 @@ impl Rounds {
     }
 }
 
+fn last_job(store: &Store, place: usize) -> Job {
+    let attempt = store.attempt_of(place);
+    Job { place, attempt }
+}
+
 /// Writes the samples of a round that are in no file yet. Those that are not to be had are told and left out.
 fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
     let mut samples = Vec::new();
@@ -112,8 +117,7 @@ fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
         return Ok(());
     }
     for place in places {
-        let attempt = store.attempt_of(place);
-        match engine.samples(store, Job { place, attempt }) {
+        match engine.samples(store, last_job(store, place)) {
             Ok(of_pair) => samples.push((place, of_pair)),
             Err(why) => store.missing.push((place, why)),
         }
@@ -125,13 +129,8 @@ fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
 fn without_samples(store: &Store, engine: &impl Engine) -> BTreeSet<usize> {
     let rounds = 0..store.fleet.rounds();
     let not_kept = rounds.flat_map(|round| store.fleet.not_kept(round));
-    not_kept
-        .filter(|place| {
-            let attempt = store.attempt_of(*place);
-            let place = *place;
-            engine.samples(store, Job { place, attempt }).is_err()
-        })
-        .collect()
+    let is_lost = |place: &usize| engine.samples(store, last_job(store, *place)).is_err();
+    not_kept.filter(is_lost).collect()
 }
 
 /// Measures what is missing or failed, until nothing is left, the time is over or `is_stopped` says so.

@@ -16,6 +16,12 @@ impl CellReport {
         self.is_measured() && !self.way.proved
     }
 
+    /// Whether it had a guest with an emulated CPU.
+    #[must_use]
+    pub fn has_emulated_guest(&self) -> bool {
+        self.guest.as_ref().is_some_and(|guest| guest.emulated)
+    }
+
     /// `path=bridge/load=udp_stream/mtu=9000/peer=far`: path, load, the axes that are not at their default, and peer.
     /// The name does not depend on the other cells, so a cell has the same name in every run. It has no blanks, and `/`
     /// only between its parts.

@@ -11,7 +11,7 @@ use super::quantity::{
     RUN_LENGTH, SENDER_LATE, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER,
     THROUGHPUT_UPPER, TRIALS, ZERO_COPY_COPIED, capital, symbol,
 };
-use crate::model::{Axis, CellReport, VerdictReport, distinct};
+use crate::model::{Axis, CellReport, VerdictReport};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
@@ -103,7 +103,8 @@ impl Figures {
             (!names.is_empty()).then(|| format!("{what}: {}.", names.join(", ")))
         };
         let notes = [note("Not measured", absent), note("Zero everywhere", zero)];
-        told_numbers(group)
+        group
+            .told_numbers()
             .into_iter()
             .chain(rare)
             .chain(notes.into_iter().flatten())
@@ -164,50 +165,12 @@ pub(super) fn key_columns(group: &Group<'_>) -> Vec<Column> {
 pub(super) fn key_texts(group: &Group<'_>, cell: &CellReport, mark: &str) -> Vec<String> {
     let text = |axis: &&'static Axis| match axis.value(cell.load, &cell.axes) {
         None => ABSENT.to_owned(),
-        Some(value) => in_column(group, axis, plain::line(&value)),
+        Some(value) => group.in_column(axis, plain::line(&value)),
     };
     let mut texts: Vec<String> = group.varying.iter().map(text).collect();
     let path = plain::line(&cell.path);
     texts.push(format!("{path} {mark}").trim_end().to_owned());
     texts
-}
-
-/// Longest value of an axis in a column, in characters. Switches of several devices have more.
-const LONGEST_KEY: usize = 40;
-
-/// The values of an axis for which numbers stand in a column, in their order: all of them, if any is too long for one.
-fn long_values(group: &Group<'_>, axis: &Axis) -> Vec<String> {
-    let values = group.cells.iter();
-    let values = values.filter_map(|cell| axis.value(cell.load, &cell.axes));
-    let values = distinct(values.map(|value| plain::line(&value)));
-    let is_long = |value: &String| value.chars().count() > LONGEST_KEY;
-    if values.iter().any(is_long) {
-        values
-    } else {
-        Vec::new()
-    }
-}
-
-fn numbered(place: usize) -> String {
-    format!("#{}", place + 1)
-}
-
-/// A value of an axis, or the number that stands for it.
-pub(super) fn in_column(group: &Group<'_>, axis: &Axis, value: String) -> String {
-    let long = long_values(group, axis);
-    let at = long.iter().position(|other| *other == value);
-    at.map_or(value, numbered)
-}
-
-/// What the numbers in the columns of axes stand for.
-pub(super) fn told_numbers(group: &Group<'_>) -> Vec<String> {
-    let told = |axis: &&'static Axis| {
-        let values = long_values(group, axis).into_iter().enumerate();
-        let name = axis.name;
-        let told = values.map(move |(at, value)| format!("{name} {}: {value}.", numbered(at)));
-        told.collect::<Vec<_>>()
-    };
-    group.varying.iter().flat_map(told).collect()
 }
 
 /// The columns of a load that have relevant values.

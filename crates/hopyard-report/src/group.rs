@@ -10,6 +10,9 @@ const IN_TITLE: [&str; 4] = ["message_size", "request_size", "response_size", "r
 /// A title explains its load if the explanation fits.
 const LONGEST_TITLE: usize = 100;
 
+/// Longest value of an axis in a column, in characters. Switches of several devices are longer.
+const LONGEST_KEY: usize = 40;
+
 /// All cells, table by table, in the plan's order.
 pub(super) struct Layout<'a> {
     /// The tables.
@@ -51,6 +54,8 @@ pub(super) struct Group<'a> {
     pub(super) title: String,
     /// The axes with more than one value in this group.
     pub(super) varying: Vec<&'static Axis>,
+    /// Axes of which a value is too long for a column, each with all its values: there, numbers stand for them.
+    long: Vec<(&'static str, Vec<String>)>,
     pub(super) cells: Vec<&'a CellReport>,
 }
 
@@ -70,12 +75,14 @@ impl<'a> Layout<'a> {
                     base: None,
                     title: String::new(),
                     varying: Vec::new(),
+                    long: Vec::new(),
                     cells: vec![cell],
                 }),
             }
         }
         for group in &mut groups {
             group.varying = varying(&group.cells);
+            group.long = long(group);
             group.title = title(group, cells);
             let verdicts = group.cells.iter().flat_map(|cell| cell.verdicts.values());
             group.base = verdicts.map(|verdict| verdict.base.as_str()).next();
@@ -142,10 +149,46 @@ impl<'a> Group<'a> {
             .collect()
     }
 
+    /// A value of an axis in a column: itself, or the number that stands for it.
+    pub(super) fn in_column(&self, axis: &Axis, value: String) -> String {
+        let mut long = self.long.iter();
+        let values = long.find(|(name, _)| *name == axis.name);
+        let at = values.and_then(|(_, values)| values.iter().position(|other| *other == value));
+        at.map_or(value, numbered)
+    }
+
+    /// What the numbers in columns stand for.
+    pub(super) fn told_numbers(&self) -> Vec<String> {
+        let told = |(name, values): &(&str, Vec<String>)| {
+            let each = values.iter().enumerate();
+            let each = each.map(|(at, value)| format!("{name} {}: {value}.", numbered(at)));
+            each.collect::<Vec<_>>()
+        };
+        self.long.iter().flat_map(told).collect()
+    }
+
     /// Whether it has comparisons.
     pub(super) fn is_compared(&self) -> bool {
         self.cells.iter().any(|cell| !cell.verdicts.is_empty())
     }
+}
+
+/// The axes of a group of which a value is too long for a column, with all their values.
+fn long(group: &Group<'_>) -> Vec<(&'static str, Vec<String>)> {
+    let values = |axis: &&'static Axis| {
+        let cells = group.cells.iter();
+        let values = cells.filter_map(|cell| axis.value(cell.load, &cell.axes));
+        let values = distinct(values.map(|value| plain::line(&value)));
+        let mut lengths = values.iter().map(|value| value.chars().count());
+        lengths
+            .any(|length| length > LONGEST_KEY)
+            .then_some((axis.name, values))
+    };
+    group.varying.iter().filter_map(values).collect()
+}
+
+fn numbered(place: usize) -> String {
+    format!("#{}", place + 1)
 }
 
 /// The axis values that every cell of the run shares, as text.

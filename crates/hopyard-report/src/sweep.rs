@@ -4,7 +4,7 @@
 mod curves;
 
 use super::document::{Block, Cell, Column, Footnotes, Part, Row, Table, Tone};
-use super::figures::{figure, in_column, told_numbers};
+use super::figures::figure;
 use super::group::{Group, Layout, phrase, scale};
 use super::notes;
 use super::number::ABSENT;
@@ -45,7 +45,7 @@ impl Dimension {
     fn in_column(self, group: &Group<'_>, value: &str) -> String {
         match self {
             Self::Path => value.to_owned(),
-            Self::Axis(axis) => in_column(group, axis, value.to_owned()),
+            Self::Axis(axis) => group.in_column(axis, value.to_owned()),
         }
     }
 
@@ -141,7 +141,7 @@ pub(super) fn blocks(group: &Group<'_>, layout: &Layout<'_>) -> Vec<Block> {
             }
         }
     }
-    let numbers = told_numbers(group);
+    let numbers = group.told_numbers();
     blocks.extend((!numbers.is_empty()).then_some(Block::Notes(numbers)));
     blocks.extend(footnotes.block());
     blocks.extend(notes::no_base(group, layout));

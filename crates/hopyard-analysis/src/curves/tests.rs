@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::curves::{self, Along};
-use crate::model::{Containers, Latency, LoadKind, Outcome};
+use crate::model::{Containers, LoadKind, Outcome};
 use crate::testing::curves::{FLOWS, Shown, published, senders};
-use crate::testing::{measured, push, run};
+use crate::testing::{measured, push, round_trips, run};
 use crate::{assess, last_attempts};
 
 /// The curve of native senders and that of containers.
@@ -102,14 +102,7 @@ fn a_percentile_that_samples_lack_is_on_no_curve() {
             let count = if cell == 0 { slow(block) } else { 2000 };
             let mut m = measured(1);
             m.received.transactions = count;
-            m.latency = Some(Latency {
-                count,
-                min_ns: 500,
-                mean_ns: 1000.0,
-                max_ns: 9000,
-                quantiles: vec![(0.5, 1000), (0.99, 5000 + u64::from(block % 3))],
-                histogram: Vec::new(),
-            });
+            m.latency = Some(round_trips(count, u64::from(block % 3)));
             push(&mut run, block, 0, cell, Outcome::Measured(Box::new(m)));
         }
         let report = assess(&run);

@@ -102,9 +102,8 @@ impl<'a> Assessed<'a> {
 
     /// Was it emulated? `None` where it has no figures.
     fn is_emulated(&self, cell: &Cell) -> Option<bool> {
-        let guest = &self.report.cells[self.place(cell).ok()?].guest;
-        let of_cell = guest.as_ref().is_some_and(|guest| guest.emulated);
-        Some(of_cell || self.header.environment.is_emulated())
+        let of_cell = &self.report.cells[self.place(cell).ok()?];
+        Some(of_cell.has_emulated_guest() || self.header.environment.is_emulated())
     }
 
     fn base(&self, cell: &Cell) -> Option<(String, &'a Cell)> {

@@ -2,10 +2,8 @@
 
 use crate::assess;
 use crate::model::stored::Run;
-use crate::model::{
-    Axes, CellReport, Gate, GuestUsed, Latency, LoadKind, Outcome, Peer, TcpSummary,
-};
-use crate::testing::{compared_over, measured, push, run};
+use crate::model::{Axes, CellReport, Gate, GuestUsed, LoadKind, Outcome, Peer, TcpSummary};
+use crate::testing::{compared_over, measured, push, round_trips, run};
 
 const BLOCKS: u32 = 10;
 
@@ -23,14 +21,7 @@ fn transactions(counts: [fn(u32) -> u64; 2]) -> Run {
         };
         let count = counts[sample.cell](sample.block);
         m.received.transactions = count;
-        m.latency = Some(Latency {
-            count,
-            min_ns: 500,
-            mean_ns: 1000.0,
-            max_ns: 9000,
-            quantiles: vec![(0.5, 1000), (0.99, 5000 + u64::from(sample.block % 3))],
-            histogram: Vec::new(),
-        });
+        m.latency = Some(round_trips(count, u64::from(sample.block % 3)));
     }
     run
 }

@@ -9,7 +9,6 @@ use crate::model::{
     Searched,
 };
 use crate::stats::Estimate;
-use crate::verdicts::is_emulated;
 
 /// A result above this share of what the generator can do gets a warning.
 const CEILING: f64 = 0.9;
@@ -264,7 +263,7 @@ pub(super) fn datapath(cells: &[CellReport]) -> Option<String> {
 }
 
 pub(super) fn emulated_guest(cells: &[CellReport]) -> Option<String> {
-    let found = with(cells, is_emulated)?;
+    let found = with(cells, CellReport::has_emulated_guest)?;
     Some(format!(
         "Emulated: shape only. The guests of {} had a program for a CPU (QEMU without KVM), so no absolute \
          figure of theirs means anything, nor what they cost beside others.",

@@ -128,7 +128,7 @@ pub(super) fn extremes(report: &RunReport, layout: &Layout<'_>) -> Option<String
     })
 }
 
-/// All main figures, so many, are equivalent: then what they cost is the answer.
+/// The answer where all main figures are equivalent: what they cost. `figures` is how many there are.
 fn alike(report: &RunReport, layout: &Layout<'_>, base: &str, figures: usize) -> String {
     let margin = whole(report.run.margin);
     let costs = compared(layout, |group| quantity::cpu_cost(group.load));
@@ -148,21 +148,19 @@ fn alike(report: &RunReport, layout: &Layout<'_>, base: &str, figures: usize) ->
         );
     }
     let is_same = |(_, v, _): &Met<'_>| v.verdict == Some(Verdict::Equivalent);
-    if costs.is_empty() {
-        return format!(
-            "All are as fast as {base} within {margin}; what CPU time they cost is not known."
-        );
-    }
-    if costs.iter().all(is_same) && costs.len() < figures {
-        return format!(
-            "All are as fast as {base} within {margin}; their CPU cost is equivalent where it is known, in {} of {figures} comparisons.",
-            costs.len()
-        );
-    }
     if costs.iter().all(is_same) {
-        return format!(
-            "No difference from {base} that matters: all are equivalent within {margin}."
-        );
+        return match costs.len() {
+            0 => format!(
+                "All are as fast as {base} within {margin}; what CPU time they cost is not known."
+            ),
+            known if known < figures => format!(
+                "All are as fast as {base} within {margin}; their CPU cost is equivalent where it is known, in {known} of \
+                 {figures} comparisons."
+            ),
+            _ => format!(
+                "No difference from {base} that matters: all are equivalent within {margin}."
+            ),
+        };
     }
     let sizes = costs.iter().filter(|one| !is_same(one));
     let sizes =

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-pub use resume::{check_machine, options_again, resume, this_machine};
+pub use resume::{check_machine, guest_kernel_again, options_again, quoted, resume, this_machine};
 
 use crate::assess::{self, SoFar};
 use crate::lab::{self, Endpoints};

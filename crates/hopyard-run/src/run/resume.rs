@@ -95,7 +95,7 @@ pub fn resume(
     })
 }
 
-/// All samples of a cell are of guests with one kernel.
+/// Checks that guests would boot the kernel that the run's guests had: a cell has samples of one kernel.
 fn same_guest_kernel(then: &str, now: Option<&str>) -> Result<(), String> {
     if now == Some(then) {
         return Ok(());
@@ -228,18 +228,24 @@ fn same_endpoints(
     }
 }
 
-/// The options that `--resume` takes again, with the commands that the run was started with and the kernel of its guests: quoted for a shell, each after a space.
+/// The options that `--resume` takes again: the commands that the run was started with, and the kernel of its guests. Quoted for a
+/// shell, each after a space.
 #[must_use]
 pub fn options_again(header: &Header) -> String {
     let settings = header.settings.as_ref();
     let settings = settings.map_or_else(String::new, |used| options_of(&used.commands));
     let endpoints = header.endpoints.as_ref();
     let endpoints = endpoints.map_or_else(String::new, asked_by);
+    settings + &endpoints + &guest_kernel_again()
+}
+
+/// The option that names the kernel of guests, if one was chosen.
+#[must_use]
+pub fn guest_kernel_again() -> String {
     let kernel = guest::chosen_kernel();
-    let kernel = kernel.map_or_else(String::new, |kernel| {
+    kernel.map_or_else(String::new, |kernel| {
         option("guest-kernel", &kernel.to_string_lossy())
-    });
-    settings + &endpoints + &kernel
+    })
 }
 
 /// The options that give these commands.
@@ -261,10 +267,15 @@ fn asked_by(asked: &EndpointsAsked) -> String {
     option("client", client) + &option("server", server) + &address
 }
 
-/// An option with its value, quoted for a shell. Only NUL cannot be quoted, and no command line contains it.
+/// An option with its value, quoted for a shell.
 fn option(name: &str, value: &str) -> String {
-    let value = shlex::try_quote(value).unwrap_or(Cow::Borrowed(value));
-    format!(" --{name} {value}")
+    format!(" --{name} {}", quoted(value))
+}
+
+/// A text as one word of a command for a shell. Only NUL cannot be quoted, and no command line contains it.
+#[must_use]
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    shlex::try_quote(text).unwrap_or(Cow::Borrowed(text))
 }
 
 /// Cells of the run that can no longer be built.
@@ -314,6 +325,15 @@ pub(super) fn place(header: &Header, samples: &[Sample]) -> (u32, u32) {
 mod tests {
     use super::*;
     use crate::assess::testing::run;
+
+    #[test]
+    fn a_name_is_one_word_of_a_shell() {
+        for name in ["plain", "with a blank", "it's; rm -r *"] {
+            let words = shlex::split(&format!("report {}", quoted(name)));
+            assert_eq!(words.unwrap(), ["report", name]);
+        }
+        assert_eq!(quoted("hopyard-runs/a-b"), "hopyard-runs/a-b");
+    }
 
     #[test]
     fn guests_go_on_with_their_kernel() {

@@ -4,15 +4,13 @@ mod endpoints;
 mod switch;
 mod values;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use super::Failure;
 use super::guest::GuestArgs;
-use crate::model::{Blocks, LoadKind, Peer, SearchFor, together};
+use crate::model::{Blocks, LoadKind, Peer, SearchFor};
 use crate::units;
 
 pub(super) use endpoints::EndpointArgs;
@@ -141,23 +139,6 @@ pub(super) struct RunArgs {
     pub(super) endpoints: EndpointArgs,
     #[command(flatten)]
     pub(super) guest: GuestArgs,
-}
-
-/// The axes of all `--set`, each with its values; the switches of devices are one axis. An axis that is there twice is refused: only one of
-/// the two could count.
-pub(super) fn each_once(
-    sets: &[(String, Vec<String>)],
-) -> Result<Vec<(String, Vec<String>)>, Failure> {
-    let all = together(sets);
-    let mut seen = BTreeSet::new();
-    for (axis, _) in &all {
-        if !seen.insert(axis) {
-            return Err(Failure::request(format!(
-                "--set {axis} is there twice: give all its values at once, separated by commas"
-            )));
-        }
-    }
-    Ok(all)
 }
 
 impl RunArgs {

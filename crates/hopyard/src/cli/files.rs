@@ -1,6 +1,5 @@
 //! Files that the user named for a result.
 
-use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -29,13 +28,6 @@ pub(super) fn write(file: &Path, text: &[u8]) -> io::Result<()> {
         Err(error) if old.is_some() && keeps_from_replacing(error.kind()) => fs::write(file, text),
         written => written,
     }
-}
-
-/// A name as a word of a command that is printed to be typed. Only NUL cannot be quoted, and no name has it.
-pub(super) fn quoted(name: &Path) -> String {
-    let name = name.to_string_lossy();
-    let word = shlex::try_quote(&name).map(Cow::into_owned);
-    word.unwrap_or_else(|_| name.into_owned())
 }
 
 /// A file of the same owner and mode as the old one.
@@ -104,15 +96,6 @@ mod tests {
         fs::create_dir(home.path().join("d")).unwrap();
         assert!(write(&home.path().join("d"), b"new\n").is_err());
         assert_eq!(left(), 2);
-    }
-
-    #[test]
-    fn a_name_is_one_word_of_a_shell() {
-        for name in ["plain", "with a blank", "it's; rm -r *"] {
-            let words = shlex::split(&format!("report {}", quoted(name.as_ref())));
-            assert_eq!(words.unwrap(), ["report", name]);
-        }
-        assert_eq!(quoted("hopyard-runs/a-b".as_ref()), "hopyard-runs/a-b");
     }
 
     #[test]

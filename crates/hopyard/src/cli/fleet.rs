@@ -14,7 +14,6 @@ use hopyard_fleet::{
     slurm_endpoints, text, write,
 };
 
-use super::files::quoted;
 use super::{Done, Failure, deliver, pretty, print};
 use crate::lab::Prefix;
 use crate::model::{Blocks, LoadKind};
@@ -258,7 +257,7 @@ fn run(args: &RunArgs) -> Done {
     crate::note(format_args!(
         "the fleet is in {}; `hopyard fleet show {}` prints it again{}",
         args.output.display(),
-        quoted(&args.output),
+        crate::run::quoted(&args.output.to_string_lossy()),
         if store.fleet.is_whole() {
             ""
         } else {

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::args::{LabArgs, LabCommand, each_once};
+use super::args::{LabArgs, LabCommand};
+use super::named::each_once;
 use super::{Done, Failure, pretty, print};
 use crate::lab::{self, clean as cleaning, keep};
 use crate::model::{Axes, Decides, LoadKind, Peer};

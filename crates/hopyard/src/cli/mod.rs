@@ -16,6 +16,7 @@ mod guest;
 mod kernels;
 mod labs;
 mod list;
+mod named;
 mod offloads;
 mod pages;
 mod progress;

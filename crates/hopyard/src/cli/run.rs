@@ -5,16 +5,16 @@ use std::process::ExitCode;
 
 use hopyard_net::cpu;
 
-use super::args::{Need, RunArgs, each_once};
-use super::files::quoted;
+use super::args::{Need, RunArgs};
 use super::guest::cut_short;
+use super::named;
 use super::progress::Progress;
 use super::report::for_stdout;
 use super::rootless;
 use super::{Done, Failure, by_gate, deliver};
 use crate::assess::assess;
 use crate::guest;
-use crate::model::{Blocks, Cell, CellStatus, Ruleset, Settings};
+use crate::model::{Blocks, CellStatus, Ruleset, Settings};
 use crate::plan::{self, Part, Paths, Plan};
 use crate::report::{JSON, TEXT};
 use crate::run::guest::Host;
@@ -165,7 +165,7 @@ fn begun(args: &RunArgs) -> Result<(Prepared, PathBuf), Failure> {
     if plan.endpoints.is_none() && args.a.is_none() {
         rootless::enter()?;
     }
-    each_named_has_a_cell(args, &plan)?;
+    named::check_cells(args, &plan)?;
     let mut prepared = run::prepare(&plan, args.seed.unwrap_or_else(run::any_seed))?;
     if args.warm_up.is_some() && prepared.header.turn_ns.is_some() {
         crate::note(format_args!(
@@ -203,36 +203,6 @@ fn resumed(args: &RunArgs, directory: &Path) -> Result<(Prepared, PathBuf), Fail
     Ok((prepared, directory.to_owned()))
 }
 
-/// Checks that no path and no peer was named for nothing. What this host cannot build may be left out, with its peers.
-fn each_named_has_a_cell(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
-    if args.paths.is_none() && args.peer.is_none() {
-        return Ok(());
-    }
-    let expanded = plan::expand(plan)?;
-    let has = |so: &dyn Fn(&Cell) -> bool| expanded.cells.iter().any(so);
-    let left_out = || expanded.left_out.iter().map(|(path, _)| path.as_str());
-    let peers_of = |path: &str| hopyard_lab::path(path).map_or(&[][..], |path| path.peers);
-    for name in args.paths.iter().flatten() {
-        let is_left_out = left_out().any(|path| path == name);
-        if name != "all" && !is_left_out && !has(&|cell| cell.path == *name) {
-            let peers = peers_of(name).iter().map(|peer| peer.name());
-            return Err(Failure::request(format!(
-                "path `{name}` has none of the peers that were asked for: leave it out, or ask for one that it has ({})",
-                peers.collect::<Vec<_>>().join(", ")
-            )));
-        }
-    }
-    for peer in args.peer.iter().flatten() {
-        let may_be_left_out = left_out().any(|path| peers_of(path).contains(peer));
-        if !may_be_left_out && !has(&|cell| cell.peer == *peer) {
-            return Err(Failure::request(format!(
-                "no path of these has peer `{peer}`: leave it out, or choose others with --paths"
-            )));
-        }
-    }
-    Ok(())
-}
-
 fn can_profile() -> Result<(), Failure> {
     let cpus = cpu::online_cpus().map_err(crate::measure::Error::from)?;
     Ok(profile::check(&cpus)?)
@@ -254,17 +224,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     plan.where_installed &= args.paths.is_none();
     plan.where_installed |= args.where_installed;
     plan.keep_awake = args.keep_awake;
-    let set = each_once(&args.set)?;
-    for (option, axis, is_given) in [
-        ("--search", "search", args.search.is_some()),
-        ("--ruleset", "ruleset", !args.ruleset.is_empty()),
-    ] {
-        if is_given && args.sets(axis) {
-            return Err(Failure::request(format!(
-                "{option} and --set {axis} are one thing: give all its values by one of them"
-            )));
-        }
-    }
+    let set = named::axes(args)?;
     for part in &mut plan.parts {
         if let Some(names) = &args.paths {
             part.paths = Paths::from_names(names);
@@ -361,7 +321,8 @@ fn show(run: &Run, directory: &Path, json: bool, resumable: bool) -> Done {
     let report = assess(run);
     let format = if json { &JSON } else { &TEXT };
     deliver(&for_stdout(format, &report, &[])?, None)?;
-    let named = quoted(directory);
+    let named = directory.to_string_lossy();
+    let named = run::quoted(&named);
     crate::note(format_args!(
         "the run is in {}; `hopyard report {named} --format html -o report.html` makes a page of it{}",
         directory.display(),

@@ -14,7 +14,6 @@ pub(super) use show::list;
 
 use crate::claims::kept::{self, Asked, Place, evidence_from};
 use crate::claims::{self, Chosen, Evidence, Judge, Report};
-use crate::cli::files::quoted;
 use crate::cli::guest::GuestArgs;
 use crate::cli::run::{check_out, destination};
 use crate::cli::{Done, Failure, args, deliver};
@@ -314,18 +313,17 @@ fn check(args: &ClaimsArgs) -> Done {
     let evidence = place.evidence()?;
     let questions = place.asked.questions;
     let done = tell(args, &chosen, &evidence, questions);
-    let named = quoted(&directory);
+    let named = directory.display().to_string();
+    let named = run::quoted(&named);
     crate::note(format_args!(
         "the runs are in {}; `hopyard claims{2} --from {named}` {3} again{1}",
         directory.display(),
         if whole || place.asked.in_guest {
             String::new()
         } else {
-            let kernel = guest::chosen_kernel();
-            let kernel = kernel.map(|kernel| format!(" --guest-kernel {}", quoted(kernel)));
             format!(
                 ", `hopyard claims --resume {named}{}` continues",
-                kernel.unwrap_or_default()
+                run::guest_kernel_again()
             )
         },
         if questions { " --questions" } else { "" },

@@ -1,0 +1,73 @@
+//! What is named on the command line has an effect, or is refused.
+
+use std::collections::BTreeSet;
+
+use super::Failure;
+use super::args::RunArgs;
+use crate::model::{Cell, together};
+use crate::plan::{self, Plan};
+
+/// The axes that a run sets, each with its values.
+///
+/// # Errors
+/// An axis is there twice.
+pub(super) fn axes(args: &RunArgs) -> Result<Vec<(String, Vec<String>)>, Failure> {
+    for (option, axis, is_given) in [
+        ("--search", "search", args.search.is_some()),
+        ("--ruleset", "ruleset", !args.ruleset.is_empty()),
+    ] {
+        if is_given && args.sets(axis) {
+            return Err(Failure::request(format!(
+                "{option} and --set {axis} are one thing: give all its values by one of them"
+            )));
+        }
+    }
+    each_once(&args.set)
+}
+
+/// The axes of all `--set`, each with its values; the switches of devices are one axis. An axis that is there twice is refused: only one of
+/// the two could count.
+pub(super) fn each_once(
+    sets: &[(String, Vec<String>)],
+) -> Result<Vec<(String, Vec<String>)>, Failure> {
+    let all = together(sets);
+    let mut seen = BTreeSet::new();
+    for (axis, _) in &all {
+        if !seen.insert(axis) {
+            return Err(Failure::request(format!(
+                "--set {axis} is there twice: give all its values at once, separated by commas"
+            )));
+        }
+    }
+    Ok(all)
+}
+
+/// Checks that no path and no peer was named for nothing. What this host cannot build may be left out, with its peers.
+pub(super) fn check_cells(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
+    if args.paths.is_none() && args.peer.is_none() {
+        return Ok(());
+    }
+    let expanded = plan::expand(plan)?;
+    let has = |so: &dyn Fn(&Cell) -> bool| expanded.cells.iter().any(so);
+    let left_out = || expanded.left_out.iter().map(|(path, _)| path.as_str());
+    let peers_of = |path: &str| hopyard_lab::path(path).map_or(&[][..], |path| path.peers);
+    for name in args.paths.iter().flatten() {
+        let is_left_out = left_out().any(|path| path == name);
+        if name != "all" && !is_left_out && !has(&|cell| cell.path == *name) {
+            let peers = peers_of(name).iter().map(|peer| peer.name());
+            return Err(Failure::request(format!(
+                "path `{name}` has none of the peers that were asked for: leave it out, or ask for one that it has ({})",
+                peers.collect::<Vec<_>>().join(", ")
+            )));
+        }
+    }
+    for peer in args.peer.iter().flatten() {
+        let may_be_left_out = left_out().any(|path| peers_of(path).contains(peer));
+        if !may_be_left_out && !has(&|cell| cell.peer == *peer) {
+            return Err(Failure::request(format!(
+                "no path of these has peer `{peer}`: leave it out, or choose others with --paths"
+            )));
+        }
+    }
+    Ok(())
+}
