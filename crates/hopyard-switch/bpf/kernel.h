@@ -103,14 +103,14 @@ static __always_inline const struct net_device *peer_of(__u64 address)
 
 /*
  * Is the other end of a pair in another namespace than this one? Only then can a frame be handed over, or the kernel drops
- * it. A device that is gone is left to the kernel.
+ * it. The device must be there (see takes_frames).
  */
-static __always_inline bool peer_is_elsewhere(__u64 address, __u32 ifindex)
+static __always_inline bool peer_is_elsewhere(__u64 address)
 {
 	const struct net_device *dev =
 		rdonly_cast(address, bpf_core_type_id_kernel(struct net_device));
 
-	return dev->ifindex != ifindex || peer_of(address)->nd_net.net != dev->nd_net.net;
+	return peer_of(address)->nd_net.net != dev->nd_net.net;
 }
 
 /*

@@ -25,6 +25,8 @@
 #define MAX_HOSTS 1024
 /* Devices of a lower index have their slot in an array. */
 #define LOW_DEVICES 32768
+/* Places for the last slots found; a power of two. */
+#define RECENT_SLOTS 4096
 
 /* An Ethernet address as a number: the first octet is the lowest byte. */
 #define GROUP_BIT 1ULL
@@ -133,6 +135,8 @@ struct limits {
 	struct bucket out; /* what it sends */
 };
 
+#define STATION_OWN 1 /* the guest's own address: its stack takes the frame itself */
+
 struct port {
 	__u64 mac;        /* the guest's own; it may have more */
 	__u32 ifindex;    /* 0: gets no broadcasts (yet, or any more) */
@@ -143,11 +147,9 @@ struct port {
 	__u16 flags;
 	__u32 holdings;   /* how many struct holding may speak of it */
 	__u32 broadcasts; /* group frames a second; BROADCASTS_UNLIMITED: any number */
-	__u32 unused;
+	__u32 mac_flags;  /* of the station of `mac`; 0 of a port that an earlier version added */
 	__u64 net_device; /* the device's struct net_device */
 };
-
-#define STATION_OWN 1 /* the guest's own address: its stack takes the frame itself */
 
 /* Who owns an Ethernet address. Key: the address, and the VLAN in the 16 bits above it. */
 struct station {
@@ -263,6 +265,7 @@ SIZE(config, 48);
 AT(port, device, 12);
 AT(port, vlan, 24);
 AT(port, broadcasts, 32);
+AT(port, mac_flags, 36);
 AT(port, net_device, 40);
 SIZE(port, 48);
 AT(station, port_flags, 12);

@@ -26,11 +26,11 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Gives a frame to a port, from an ingress hook: straight into the guest's namespace if it can be. */
+/* Gives a frame to a port whose device is there, from an ingress hook: straight into the guest's namespace if it can be. */
 static __always_inline int hand_in(struct __sk_buff *skb, const struct station *to)
 {
 	if (!(to->port_flags & PORT_PEER) ||
-	    (to->port_flags & PORT_FOLLOW && !peer_is_elsewhere(to->net_device, to->ifindex)))
+	    (to->port_flags & PORT_FOLLOW && !peer_is_elsewhere(to->net_device)))
 		return bpf_redirect(to->ifindex, 0);
 	/* The type was decided by the host end's address; the guest's stack takes only its own. */
 	if (to->flags & STATION_OWN)
@@ -137,7 +137,7 @@ static __always_inline int from_guest(struct __sk_buff *skb, enum port_hook at)
 	__u32 ifindex = skb->ifindex;
 	__u32 slot = slot_of(ifindex);
 	struct counters *mine;
-	struct station *to;
+	struct station *self, to;
 	struct mac_pair macs;
 	struct config *sw;
 	struct port *port;
@@ -185,31 +185,30 @@ static __always_inline int from_guest(struct __sk_buff *skb, enum port_hook at)
 	if (is_group(macs.dst)) {
 		if (answer(skb, slot, port->vlan, macs.src, macs.proto)) {
 			/* Not by the queue: a device that is just up may drop what comes there. */
-			to = station_of(macs.src, port->vlan);
-			return to && to->slot == slot ? hand_in(skb, to) : bpf_redirect(ifindex, 0);
+			self = station_of(macs.src, port->vlan);
+			return self && self->slot == slot ? hand_in(skb, self) : bpf_redirect(ifindex, 0);
 		}
 		if (!may_flood(slot, port->broadcasts))
 			return drop(skb, slot, DROP_BROADCAST);
 		return flood_from_port(skb, slot, port->vlan, port->flags);
 	}
 
-	to = station_of(macs.dst, port->vlan);
-	if (to) {
-		if (to->slot == slot)
+	if (find_station(macs.dst, port->vlan, &to)) {
+		if (to.slot == slot)
 			return drop(skb, slot, DROP_SELF);
 		/* One test of both, for most ports have neither. */
-		if ((to->port_flags | port->flags) & (PORT_ISOLATED | PORT_RATE_IN)) {
-			if ((to->port_flags | port->flags) & PORT_ISOLATED)
-				return drop_to(skb, slot, to->slot, DROP_ISOLATED);
-			if (to->port_flags & PORT_RATE_IN && !may_get(skb, to->slot))
-				return drop_to(skb, slot, to->slot, DROP_RATE_IN);
+		if ((to.port_flags | port->flags) & (PORT_ISOLATED | PORT_RATE_IN)) {
+			if ((to.port_flags | port->flags) & PORT_ISOLATED)
+				return drop_to(skb, slot, to.slot, DROP_ISOLATED);
+			if (to.port_flags & PORT_RATE_IN && !may_get(skb, to.slot))
+				return drop_to(skb, slot, to.slot, DROP_RATE_IN);
 		}
-		if (!fits(skb, to->ifindex, to->sure_len))
-			return too_long(skb, slot, to->slot, to->ifindex, 0);
-		if (!station_takes_frames(to))
-			return drop_to(skb, slot, to->slot, DROP_DOWN);
-		count_tx(to->slot, skb->len);
-		return give(skb, to, at);
+		if (!fits(skb, to.ifindex, to.sure_len))
+			return too_long(skb, slot, to.slot, to.ifindex, 0);
+		if (!station_takes_frames(&to))
+			return drop_to(skb, slot, to.slot, DROP_DOWN);
+		count_tx(to.slot, skb->len);
+		return give(skb, &to, at);
 	}
 	sw = the_switch();
 	if (!sw || !sw->uplink)
@@ -321,7 +320,7 @@ static __always_inline bool is_party(const struct config *sw, __u64 mac, __u16 v
 SEC("classifier")
 int hopyard_up_in(struct __sk_buff *skb)
 {
-	struct station *to;
+	struct station to;
 	struct mac_pair macs;
 	struct config *sw;
 	int vlan, verdict;
@@ -353,21 +352,20 @@ int hopyard_up_in(struct __sk_buff *skb)
 		flood_from_uplink(skb, SLOT_WIRE, vlan, is_tagged(skb, macs.proto));
 		return VERDICT_NEXT;
 	}
-	to = station_of(macs.dst, vlan);
-	if (!to)
+	if (!find_station(macs.dst, vlan, &to))
 		return VERDICT_NEXT;
 	count_rx(SLOT_WIRE, skb->len);
 	sw = the_switch();
 	if (!sw || is_party(sw, macs.src, vlan))
 		return drop(skb, SLOT_WIRE, DROP_MAC);
-	verdict = for_port(skb, to, SLOT_WIRE, vlan, macs.proto);
-	return verdict == VERDICT_NEXT ? hand_in(skb, to) : verdict;
+	verdict = for_port(skb, &to, SLOT_WIRE, vlan, macs.proto);
+	return verdict == VERDICT_NEXT ? hand_in(skb, &to) : verdict;
 }
 
 SEC("classifier")
 int hopyard_up_out(struct __sk_buff *skb)
 {
-	struct station *to;
+	struct station to;
 	struct mac_pair macs;
 	struct config *sw;
 	int vlan, verdict;
@@ -389,15 +387,14 @@ int hopyard_up_out(struct __sk_buff *skb)
 		flood_from_uplink(skb, SLOT_HOST, vlan, is_tagged(skb, macs.proto));
 		return VERDICT_NEXT;
 	}
-	to = station_of(macs.dst, vlan);
-	if (!to)
+	if (!find_station(macs.dst, vlan, &to))
 		return VERDICT_NEXT;
 	count_rx(SLOT_HOST, skb->len);
-	verdict = for_port(skb, to, SLOT_HOST, vlan, macs.proto);
+	verdict = for_port(skb, &to, SLOT_HOST, vlan, macs.proto);
 	if (verdict != VERDICT_NEXT)
 		return verdict;
 	/* No redirect into the peer from an egress hook. */
-	return bpf_redirect(to->ifindex, 0);
+	return bpf_redirect(to.ifindex, 0);
 }
 
 /*

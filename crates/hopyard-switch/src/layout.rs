@@ -84,7 +84,7 @@ pub(crate) struct PortRecord {
     pub(crate) flags: u16,
     pub(crate) holdings: u32,
     pub(crate) broadcasts: u32,
-    pub(crate) unused: u32,
+    pub(crate) mac_flags: u32,
     pub(crate) net_device: u64,
 }
 
@@ -341,6 +341,7 @@ const _: () = {
     assert!(offset_of!(PortRecord, vlan) == 24);
     assert!(offset_of!(PortRecord, holdings) == 28);
     assert!(offset_of!(PortRecord, broadcasts) == 32);
+    assert!(offset_of!(PortRecord, mac_flags) == 36);
     assert!(offset_of!(PortRecord, net_device) == 40);
     assert!(size_of::<PortRecord>() == 48);
     assert!(size_of::<HoldingKey>() == 8);

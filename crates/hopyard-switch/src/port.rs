@@ -14,8 +14,8 @@ use crate::here::{Here, is_pair};
 use crate::hook::{Hook, port_link};
 use crate::layout::{
     Address, AddressKey, Config, ETHERNET_HEADER, FIRST_PORT, HOLDS_ADDRESS, HOLDS_PREFIX,
-    HOLDS_STATION, Holding, MAX_SLOTS, PORT_QUEUED, PortRecord, STATE_BUSY, STATE_READY,
-    STATION_OWN, Station, station_key,
+    HOLDS_STATION, Holding, MAX_SLOTS, PORT_QUEUED, PortRecord, STATE_BUSY, STATE_READY, Station,
+    station_key,
 };
 use crate::limit::Broadcasts;
 use crate::lock::Lock;
@@ -158,7 +158,11 @@ impl Switch {
             holdings: u32::try_from(port.macs.len() + port.ips.len() + port.prefixes.len())
                 .unwrap_or(u32::MAX),
             broadcasts: port.broadcasts.to_number(),
-            unused: 0,
+            mac_flags: port
+                .macs
+                .first()
+                .map_or(0, |mac| port.station_flags(0, *mac))
+                .into(),
             net_device: port.net_device,
         };
         let config = self.state.config()?;
@@ -187,13 +191,12 @@ impl Switch {
             netkit::keep(&self.directory, here, link, slot, guest)?;
         }
         for (n, mac) in port.macs.iter().enumerate() {
-            let own = port.own.map_or(n == 0, |own| own == *mac);
             let station = Station {
                 ifindex: link.index,
                 slot,
                 sure_len: port.sure_len,
                 port_flags: port.flags,
-                flags: if own { STATION_OWN } else { 0 },
+                flags: port.station_flags(n, *mac),
                 net_device: busy.net_device,
             };
             let key = station_key(*mac, port.vlan);

@@ -10,7 +10,7 @@ use crate::here::has_master;
 use crate::layout::{
     AddressKey, Limits, PORT_ANY_SOURCE, PORT_CLASSIFIER, PORT_DECLARED, PORT_DHCP, PORT_FOLLOW,
     PORT_HELD, PORT_ISOLATED, PORT_PEER, PORT_QUEUED, PORT_RATE_IN, PORT_RATE_OUT, PORT_ROUTER,
-    SLOT_HOST, SLOT_WIRE, station_key,
+    SLOT_HOST, SLOT_WIRE, STATION_OWN, station_key,
 };
 use crate::limit::Broadcasts;
 use crate::mac::Mac;
@@ -31,6 +31,14 @@ pub(super) struct Bound {
     pub(super) flags: u16,
     pub(super) sure_len: u32,
     pub(super) net_device: u64,
+}
+
+impl Bound {
+    /// The flags of the station of the nth address.
+    pub(super) fn station_flags(&self, n: usize, mac: Mac) -> u16 {
+        let is_own = self.own.map_or(n == 0, |own| own == mac);
+        if is_own { STATION_OWN } else { 0 }
+    }
 }
 
 impl Switch {

@@ -15,6 +15,7 @@ mod isolation;
 mod listen;
 mod mtu;
 mod multicast;
+mod owners;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../packet/mod.rs"]
 mod packet;
