@@ -45,8 +45,9 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
     if let Some(glance) = &glance
         && glance.netns != here.ns().inode()?
     {
-        let msg =
-            format!("switch `{name}` is in another network namespace than the plugin runs in");
+        let msg = format!(
+            "switch `{name}` is in another network namespace than the plugin runs in; if that is gone: `hopyard switch delete {name}`"
+        );
         return Err(Error::new(code::BAD_CONFIG, msg));
     }
     let uplink = match &conf.master {
@@ -214,14 +215,18 @@ fn with_advice(error: SwitchError, conf: &Conf) -> Error {
 }
 
 /// Takes a device that is about to be removed off the switch, if it can be a port in the network namespace of the switch. A switch that is
-/// gone has none.
+/// gone has none, nor has one of another namespace whose ports all have lost their devices: with that namespace, for example.
 pub(crate) fn release_port(
     switch: &str,
     device: &str,
     can_be_in: impl Fn(u64) -> bool,
 ) -> Result<()> {
     match Switch::release_ports(switch, &[device]) {
-        Err(SwitchError::OtherNamespace { home, .. }) if !can_be_in(home) => Ok(()),
+        Err(SwitchError::OtherNamespace { home, .. })
+            if !can_be_in(home) || !Switch::room(switch)?.is_some_and(|room| room.has_ports) =>
+        {
+            Ok(())
+        }
         released => unless_foreign(released),
     }
 }
@@ -232,7 +237,7 @@ pub(crate) fn remove_unused(switch: &SwitchName) -> Result<()> {
         return Ok(());
     }
     match Switch::remove_unused(&switch.name) {
-        // Whoever made it there removes it there.
+        // Whoever made it there, where its devices are, removes it there.
         Err(SwitchError::OtherNamespace { .. }) => Ok(()),
         removed => unless_foreign(removed.map(drop)),
     }

@@ -3,14 +3,17 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use crate::attached::UPLINK;
 use crate::bpffs::{check_name, directory, is_directory};
 use crate::error::Result;
 use crate::here::{Here, device_name};
+use crate::hook::{Hooks, uplink_link};
 use crate::layout::{
     FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED,
 };
 use crate::lock::Lock;
 use crate::mac::Mac;
+use crate::programs;
 use crate::rate::Rate;
 use crate::state::{self, Stage, State, stage};
 use crate::switch::Switch;
@@ -112,7 +115,7 @@ impl Switch {
     }
 
     /// Removes the switch of a name if it has no ports, under the lock: nobody adds one in between. Says whether there is
-    /// none of that name now.
+    /// none of that name now. One whose namespace is gone, and its uplink with it, is removed from any other.
     ///
     /// # Errors
     /// The switch is in another namespace or of another version; something of it cannot be removed.
@@ -133,14 +136,30 @@ impl Switch {
             directory,
             forgotten: Vec::new(),
         };
-        let _: Here = switch.here(&format!("remove switch `{name}`"))?;
-        if switch.state.has_ports()? {
-            return Ok(false);
-        }
-        if !switch.repair()?.is_empty() {
-            return Ok(false);
+        if !switch.is_deserted()? {
+            let _: Here = switch.here(&format!("remove switch `{name}`"))?;
+            if switch.state.has_ports()? || !switch.repair()?.is_empty() {
+                return Ok(false);
+            }
         }
         teardown::all(&switch.directory)?;
+        Ok(true)
+    }
+
+    /// Are the uplink that it had and all its ports gone, as they are when its namespace is? A classifier leaves no link that tells.
+    fn is_deserted(&self) -> Result<bool> {
+        let config = self.state.config()?;
+        if config.uplink == 0 || config.hooks() != Hooks::Tcx || self.state.has_ports()? {
+            return Ok(false);
+        }
+        for hook in UPLINK {
+            let link = uplink_link(hook);
+            // What an interrupted command left is not that.
+            if !self.directory.join(link).exists() || programs::update(&self.directory, hook, link)?
+            {
+                return Ok(false);
+            }
+        }
         Ok(true)
     }
 }

@@ -251,8 +251,8 @@ pub(crate) fn replace(directory: &Path, hook: Hook, link: &str) -> Result<()> {
     update(directory, hook, link).map(drop)
 }
 
-/// The same; is the device of the link there?
-fn update(directory: &Path, hook: Hook, link: &str) -> Result<bool> {
+/// The same; is the device of the link there? The kernel says so in every namespace.
+pub(crate) fn update(directory: &Path, hook: Hook, link: &str) -> Result<bool> {
     let file = directory.join(link);
     let what = format!("replace the program of {}", file.display());
     let mut program = pinned(directory, hook)?;

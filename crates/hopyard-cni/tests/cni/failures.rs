@@ -1,11 +1,17 @@
 //! Calls that fail, say why, and leave nothing.
 
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{NewSwitch, Switch};
 use serde_json::{Value, json};
 
 use crate::host::{Host, Running, conf_with, on_host, spawn, with};
+
+/// How long the kernel may take to end a namespace.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn base() -> Value {
     conf_with("1.0.0", "front", "10.1.0.5/16")
@@ -147,6 +153,51 @@ fn a_switch_of_another_namespace_keeps_no_container_from_going() {
         host.wire.ns().adopt(&mut wrong).unwrap();
         let said = Running::start(wrong, &conf).said();
         said.fails(100, &["another network namespace"]);
+        host.call("DEL", &conf, &container).works();
+        host.is_clean();
+    });
+}
+
+/// The runtime's own network namespace is made again, as that of a node in a container is; BPF file system and records stay.
+#[test]
+fn containers_of_a_namespace_that_is_gone_can_be_removed() {
+    on_host(|host| {
+        let container = host.container("c1");
+        let before = Handle::new(&NetNs::create().unwrap()).unwrap();
+        before.quiet_ipv6().unwrap();
+        let kind = LinkKind::veth("far1", Some(host.wire.ns()));
+        let up0 = NewLink {
+            up: true,
+            ..NewLink::new("up0", kind)
+        };
+        before.add_link(&up0).unwrap();
+        host.wire.set_up("far1").unwrap();
+        let conf = base();
+        let netns = container.inside.ns().proc_path();
+        let env = [
+            ("CNI_CONTAINERID", "c1"),
+            ("CNI_NETNS", netns.to_str().unwrap()),
+            ("CNI_IFNAME", "eth0"),
+        ];
+        let mut add = host.command("ADD", &env);
+        before.ns().adopt(&mut add).unwrap();
+        Running::start(add, &conf).said().works();
+        assert_eq!(host.switches(), ["cni-dev-up0"]);
+        // As long as the namespace is there, so is the container's port.
+        let said = host.call("DEL", &conf, &container);
+        said.fails(100, &["another network namespace"]);
+        assert_eq!(host.switches(), ["cni-dev-up0"]);
+        drop(before);
+        let end = Instant::now() + PATIENCE;
+        while host.wire.link("far1").is_ok() {
+            assert!(Instant::now() < end, "the namespace is still there");
+            thread::sleep(Duration::from_millis(5));
+        }
+        host.call("DEL", &conf, &container).works();
+        host.is_clean();
+        // The network works again.
+        let container = host.container("c2");
+        host.call("ADD", &conf, &container).works();
         host.call("DEL", &conf, &container).works();
         host.is_clean();
     });
