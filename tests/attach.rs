@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, run};
@@ -366,6 +367,55 @@ fn one_that_is_stopped_tells_what_it_measured() {
 }
 
 #[test]
+fn what_was_measured_stays_when_the_process_that_measures_is_killed() {
+    if !has_reference() {
+        return;
+    }
+    apart(|| {
+        let room = Room::new();
+        let calls = room.name("calls");
+        plugin(
+            &room,
+            "counted",
+            &format!("echo >> {calls}\nexec {REFERENCE}/ptp"),
+        );
+        let networks = [conflist(&room, "counted", "counted", "")];
+        let directory = room.name("");
+        let running = Running::start(hopyard(&arguments(
+            &directory,
+            &networks,
+            &[
+                "--ports",
+                "1",
+                "--beside",
+                "1",
+                "--blocks",
+                "2",
+                "--attachments",
+                "1000",
+            ],
+        )));
+        let has_measured =
+            || fs::read_to_string(&calls).is_ok_and(|calls| calls.lines().count() > 24);
+        until("it has measured", Duration::from_secs(60), has_measured);
+        let below = procs::below(running.pid());
+        let host = below.iter().find(|p| is_named(p.pid, "hopyard")).unwrap();
+        kill(Pid::from_raw(host.pid.cast_signed()), Signal::SIGKILL).unwrap();
+        let ended = "the process that calls the plugins ended early (signal: 9 (SIGKILL))";
+        running
+            .wait()
+            .exits(3)
+            .prints(&[
+                "1 container there, 1 at once",
+                &format!("{ended} in block "),
+            ])
+            .says(&[ended]);
+        let gone = || below.iter().all(|p| !lives(p.pid));
+        until("all of it ends", Duration::from_secs(10), gone);
+    });
+}
+
+#[test]
 fn nothing_stays_of_one_that_was_killed() {
     if !has_reference() {
         return;
@@ -397,8 +447,12 @@ fn nothing_stays_of_one_that_was_killed() {
 }
 
 fn is_sleep(pid: u32) -> bool {
+    is_named(pid, "sleep")
+}
+
+fn is_named(pid: u32, name: &str) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/comm"));
-    text.is_ok_and(|comm| comm.trim() == "sleep")
+    text.is_ok_and(|comm| comm.trim() == name)
 }
 
 /// One that has ended stays in the list until somebody waits for it.

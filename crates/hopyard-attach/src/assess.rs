@@ -301,10 +301,11 @@ fn blocks_begun(run: &Run) -> u32 {
 
 /// Says that not all was measured that the plan asks for.
 fn cut_short(run: &Run) -> Option<String> {
-    let why = match run.end {
-        End::Complete => return None,
-        End::TimeLimit => "the time limit came",
-        End::Interrupted => "it was interrupted",
+    let why = match (&run.broken, run.end) {
+        (Some(why), _) => why,
+        (None, End::Complete) => return None,
+        (None, End::TimeLimit) => "the time limit came",
+        (None, End::Interrupted) => "it was interrupted",
     };
     Some(format!(
         "{why} in block {} of {}: figures come from what there is",

@@ -84,6 +84,9 @@ pub struct Run {
     /// How it ended.
     #[serde(default = "as_planned")]
     pub end: End,
+    /// Why the process that calls the plugins ended before its work was done; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
 }
 
 /// Documents of earlier versions have no `end`: all of them ended so.

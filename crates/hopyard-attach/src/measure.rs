@@ -55,7 +55,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// is the result.
 ///
 /// # Errors
-/// A network does not work at all, or no host can be made, or nothing was measured before it had to stop.
+/// A network does not work at all, or nothing was measured before it had to stop or could not go on. What was measured before it could not
+/// go on is the result, with the reason ([`Run::broken`]).
 pub fn measure(
     plan: &Plan,
     seed: u64,
@@ -83,6 +84,7 @@ pub fn measure(
         visits: Vec::new(),
         cleared: Vec::new(),
         end: End::Complete,
+        broken: None,
     };
     let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(Error::Ended("it has no pipes".to_owned()));
@@ -145,7 +147,12 @@ pub fn measure(
     let status = child
         .wait()
         .map_err(|error| Error::host("wait for a process", error))?;
-    result.unwrap_or_else(|| Err(Error::Ended(status.to_string())))?;
+    match result.unwrap_or_else(|| Err(Error::Ended(status.to_string()))) {
+        Err(error @ (Error::Ended(_) | Error::Host { .. })) if !run.visits.is_empty() => {
+            run.broken = Some(hopyard_model::plain::chain(&error));
+        }
+        done => done?,
+    }
     Ok(run)
 }
 

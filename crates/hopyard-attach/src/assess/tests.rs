@@ -55,6 +55,7 @@ pub(crate) fn run(blocks: u32, times: impl Fn(&str, u32, u32) -> u64) -> Run {
         visits,
         cleared: Vec::new(),
         end: End::Complete,
+        broken: None,
     }
 }
 
@@ -159,4 +160,11 @@ fn a_run_that_was_cut_short_says_so_and_has_verdicts_only_from_enough_blocks() {
         interrupted.contains("it was interrupted in block 3 of 8"),
         "{interrupted}"
     );
+    let mut broken = run(3, drifting);
+    broken.plan.blocks = 8;
+    broken.broken = Some("the process ended early (signal: 9)".to_owned());
+    let broken = assess(broken).warnings.join("; ");
+    let expected =
+        "the process ended early (signal: 9) in block 3 of 8: figures come from what there is";
+    assert!(broken.contains(expected), "{broken}");
 }

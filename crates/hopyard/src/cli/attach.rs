@@ -88,6 +88,9 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
         },
         None => print(&printed)?,
     };
+    if let Some(why) = document.run.broken.filter(|_| args.from.is_none()) {
+        return Err(Failure::unforeseen(why));
+    }
     Ok(ExitCode::from(if is_interrupted {
         signals::INTERRUPTED
     } else {

@@ -53,10 +53,12 @@ impl Failure {
     }
 
     fn internal(error: &(dyn std::error::Error + 'static)) -> Self {
-        Self {
-            status: 3,
-            message: crate::chain(error),
-        }
+        Self::unforeseen(crate::chain(error))
+    }
+
+    /// Neither the request nor this host is to blame, as far as can be told.
+    fn unforeseen(message: String) -> Self {
+        Self { status: 3, message }
     }
 
     fn interrupted() -> Self {
