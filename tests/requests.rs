@@ -53,6 +53,16 @@ fn a_peer_that_an_attachment_does_not_have_is_refused() {
             "path `vm` has no peer `host` with `attach=macvtap`",
             "choose peer local, far, or another `attach`",
         ]);
+        refused(&[
+            "--paths",
+            "veth",
+            "--guest-kernel",
+            kernel.to_str().unwrap(),
+        ])
+        .says(&[
+            "--guest-kernel is for path `vm`, which is not measured",
+            "--kernel runs everything in a guest",
+        ]);
         refused(&["--set", "attach=moon"]).says(&["`moon`", "bridge, direct, macvtap"]);
         refused(&["--paths", "bridge", "--set", "attach=direct"])
             .says(&["axis `attach` does nothing for bridge", "choose among vm"]);

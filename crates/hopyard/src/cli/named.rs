@@ -42,9 +42,12 @@ pub(super) fn each_once(
     Ok(all)
 }
 
-/// Checks that no path and no peer was named for nothing. What this host cannot build may be left out, with its peers.
+/// The path that has a guest with a kernel of its own.
+const WITH_GUEST: &str = "vm";
+
+/// Checks that no path, no peer and no kernel of a guest was named for nothing. What this host cannot build may be left out, with its peers.
 pub(super) fn check_cells(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
-    if args.paths.is_none() && args.peer.is_none() {
+    if args.paths.is_none() && args.peer.is_none() && args.guest.guest_kernel.is_none() {
         return Ok(());
     }
     let expanded = plan::expand(plan)?;
@@ -68,6 +71,14 @@ pub(super) fn check_cells(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
                 "no path of these has peer `{peer}`: leave it out, or choose others with --paths"
             )));
         }
+    }
+    let is_left_out = || left_out().any(|path| path == WITH_GUEST);
+    if args.guest.guest_kernel.is_some() && !is_left_out() && !has(&|cell| cell.path == WITH_GUEST)
+    {
+        return Err(Failure::request(format!(
+            "--guest-kernel is for path `{WITH_GUEST}`, which is not measured: leave it out, or name that path with --paths; \
+             --kernel runs everything in a guest"
+        )));
     }
     Ok(())
 }
