@@ -138,7 +138,7 @@ struct limits {
 #define STATION_OWN 1 /* the guest's own address: its stack takes the frame itself */
 
 struct port {
-	__u64 mac;        /* the guest's own; it may have more */
+	__u64 mac;        /* the first that it was given: the guest's own, as a rule */
 	__u32 ifindex;    /* 0: gets no broadcasts (yet, or any more) */
 	__u32 device;     /* ifindex as well, from the first moment to the last */
 	__u32 state;

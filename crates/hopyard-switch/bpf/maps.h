@@ -273,7 +273,7 @@ static __always_inline bool find_station(__u64 mac, __u16 vlan, struct station *
 	if (!found)
 		return false;
 	*to = *found;
-	/* Only what the record can tell; and not again and again, for other CPUs read it. */
+	/* Not again and again: other CPUs read it. Of several addresses of a guest, the record has the first. */
 	if (last && to->flags & STATION_OWN && *last != to->slot)
 		*last = to->slot;
 	return true;

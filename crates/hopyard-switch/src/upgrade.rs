@@ -6,7 +6,8 @@ use crate::attached::{UPLINK, attached};
 use crate::error::{Error, Result};
 use crate::here::{Here, device_name};
 use crate::hook::{Hook, Hooks, port_link, uplink_link};
-use crate::layout::{Config, SWITCH_UPGRADING};
+use crate::layout::{Config, PortRecord, SWITCH_UPGRADING, station_key};
+use crate::mac::Mac;
 use crate::netkit;
 use crate::programs;
 use crate::running::ours_at;
@@ -46,10 +47,33 @@ impl Switch {
         let config = self.state.config()?;
         self.replace_links(&config)?;
         self.replace_classifiers(&config)?;
+        self.complete_records()?;
         self.state.set_config(Config {
             flags: config.flags & !SWITCH_UPGRADING,
             ..config
         })
+    }
+
+    /// Writes what the records of ports lack that an earlier version added.
+    fn complete_records(&mut self) -> Result<()> {
+        for (slot, record) in self.state.ports()? {
+            let key = station_key(Mac::from_number(record.mac), record.vlan);
+            // A port that is half made or removed may have lost it.
+            let Ok(station) = self.state.stations.get(&key, 0) else {
+                continue;
+            };
+            let mac_flags = station.flags.into();
+            if station.slot == slot && record.mac_flags != mac_flags {
+                self.state.set_port(
+                    slot,
+                    PortRecord {
+                        mac_flags,
+                        ..record
+                    },
+                )?;
+            }
+        }
+        Ok(())
     }
 
     fn replace_links(&self, config: &Config) -> Result<()> {
@@ -87,5 +111,45 @@ impl Switch {
             }
         }
         Ok(())
+    }
+}
+
+/// They need root, as they make switches.
+#[cfg(test)]
+mod tests {
+    use hopyard_net::{LinkKind, NetNs, NewLink};
+
+    use super::*;
+    use crate::layout::{FIRST_PORT, STATION_OWN};
+    use crate::{NewPort, NewSwitch};
+
+    #[test]
+    fn records_of_an_earlier_version_are_completed() {
+        let name = format!("records-{}", std::process::id());
+        let ns = NetNs::create().unwrap();
+        let hub = Handle::new(&ns).unwrap();
+        let kind = LinkKind::veth("q0", None);
+        hub.add_link(&NewLink::new("p0", kind)).unwrap();
+        ns.run(|| {
+            let new = NewSwitch {
+                name: &name,
+                ..NewSwitch::default()
+            };
+            let mut switch = Switch::create(&new).unwrap();
+            let port = NewPort {
+                device: "p0",
+                ..NewPort::default()
+            };
+            switch.add_port(&port).unwrap();
+            let whole = switch.state.port(FIRST_PORT).unwrap();
+            assert_eq!(whole.mac_flags, u32::from(STATION_OWN));
+            let mac_flags = 0;
+            let earlier = PortRecord { mac_flags, ..whole };
+            switch.state.set_port(FIRST_PORT, earlier).unwrap();
+            switch.upgrade().unwrap();
+            assert_eq!(switch.state.port(FIRST_PORT).unwrap(), whole);
+            Switch::remove(&name).unwrap();
+        })
+        .unwrap();
     }
 }

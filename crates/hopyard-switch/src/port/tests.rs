@@ -1,8 +1,10 @@
+use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 
 use super::*;
 use crate::NewSwitch;
-use crate::layout::PORT_ISOLATED;
+use crate::hook::program_file;
+use crate::layout::{PORT_ISOLATED, STATION_OWN};
 
 #[test]
 fn the_lowest_free_slot_is_taken_until_there_is_none() {
@@ -166,6 +168,141 @@ fn a_switch_goes_with_its_last_port_and_tells_of_each() {
         assert!(Switch::remove_unused(&name).unwrap());
         assert!(Switch::remove_unused(&name).unwrap());
         assert_eq!(Switch::glance(&name).unwrap(), None);
+    })
+    .unwrap();
+}
+
+/// What the program of a port says to a frame from one port to another, both with guests' ends in their namespace.
+fn verdict(switch: &Switch, hub: &Handle, from: &str, to: &str) -> u32 {
+    // `ifindex` of `struct __sk_buff`.
+    const IFINDEX: usize = 40;
+    let mac = |device: &str| hub.link(&format!("{device}-in")).unwrap().mac.unwrap();
+    let mut frame = [mac(to), mac(from)].concat();
+    frame.resize(60, 0);
+    let mut context = [0; IFINDEX + 4];
+    context[IFINDEX..].copy_from_slice(&hub.index(from).unwrap().to_ne_bytes());
+    let file = switch.directory.join(program_file(Hook::Port.program()));
+    let program = SchedClassifier::from_pin(file).unwrap();
+    let options = TestRunOptions {
+        data_in: Some(&frame),
+        ctx_in: Some(&context),
+        ..TestRunOptions::new()
+    };
+    program.test_run(options).unwrap().return_value
+}
+
+/// The program looks into the record of the port that it found last before it looks up the station. Needs root, as it makes a switch.
+#[test]
+fn a_receiver_is_found_by_its_record_as_long_as_that_is_whole() {
+    // `TC_ACT_SHOT`, `TC_ACT_REDIRECT`.
+    const DROPPED: u32 = 2;
+    const GIVEN: u32 = 7;
+    let name = format!("recent-{}", std::process::id());
+    let ns = NetNs::create().unwrap();
+    let hub = Handle::new(&ns).unwrap();
+    for device in ["p0", "p1"] {
+        guest(&hub, device);
+        for end in [device, &format!("{device}-in")] {
+            hub.set_up(end).unwrap();
+        }
+    }
+    ns.run(|| {
+        let new = NewSwitch {
+            name: &name,
+            ..NewSwitch::default()
+        };
+        let mut switch = Switch::create(&new).unwrap();
+        add(&mut switch, "p0").unwrap();
+        add(&mut switch, "p1").unwrap();
+        let slot = switch.state.slot_of(hub.index("p1").unwrap()).unwrap();
+        let record = switch.state.port(slot).unwrap();
+        let key = station_key(Mac::from_number(record.mac), 0);
+        let station = switch.state.stations.get(&key, 0).unwrap();
+        switch.state.stations.remove(&key).unwrap();
+        assert_eq!(
+            verdict(&switch, &hub, "p0", "p1"),
+            DROPPED,
+            "nobody was found yet"
+        );
+        switch.state.stations.insert(key, station, 0).unwrap();
+        assert_eq!(verdict(&switch, &hub, "p0", "p1"), GIVEN);
+        switch.state.stations.remove(&key).unwrap();
+        assert_eq!(
+            verdict(&switch, &hub, "p0", "p1"),
+            GIVEN,
+            "without the station"
+        );
+        for (change, what) in [
+            (
+                PortRecord {
+                    state: STATE_BUSY,
+                    ..record
+                },
+                "a port that goes",
+            ),
+            (
+                PortRecord {
+                    mac: record.mac ^ 1 << 16,
+                    ..record
+                },
+                "another address",
+            ),
+            (PortRecord { vlan: 7, ..record }, "another VLAN"),
+            (
+                PortRecord {
+                    mac_flags: 0,
+                    ..record
+                },
+                "of an earlier version",
+            ),
+        ] {
+            switch.state.set_port(slot, change).unwrap();
+            assert_eq!(verdict(&switch, &hub, "p0", "p1"), DROPPED, "{what}");
+        }
+        switch.state.set_port(slot, record).unwrap();
+        assert_eq!(verdict(&switch, &hub, "p0", "p1"), GIVEN);
+        Switch::remove(&name).unwrap();
+    })
+    .unwrap();
+}
+
+/// Needs root, as it makes a switch.
+#[test]
+fn the_record_says_whether_its_address_is_the_guests_own() {
+    let name = format!("own-{}", std::process::id());
+    let ns = NetNs::create().unwrap();
+    let hub = Handle::new(&ns).unwrap();
+    guest(&hub, "p0");
+    let own = Mac(hub.link("p0-in").unwrap().mac.unwrap());
+    let other = Mac([2, 0, 0, 0, 0, 1]);
+    ns.run(|| {
+        let new = NewSwitch {
+            name: &name,
+            ..NewSwitch::default()
+        };
+        let mut switch = Switch::create(&new).unwrap();
+        for (macs, is_own) in [([own, other], true), ([other, own], false)] {
+            let port = NewPort {
+                device: "p0",
+                macs: macs.to_vec(),
+                ..NewPort::default()
+            };
+            switch.add_port(&port).unwrap();
+            let record = switch.state.port(FIRST_PORT).unwrap();
+            assert_eq!(record.mac, macs[0].to_number());
+            assert_eq!(record.mac_flags == u32::from(STATION_OWN), is_own);
+            let flags = |mac: Mac| {
+                switch
+                    .state
+                    .stations
+                    .get(&station_key(mac, 0), 0)
+                    .unwrap()
+                    .flags
+            };
+            assert_eq!((flags(own), flags(other)), (STATION_OWN, 0));
+            switch.remove_port("p0").unwrap();
+        }
+        Switch::remove(&name).unwrap();
     })
     .unwrap();
 }

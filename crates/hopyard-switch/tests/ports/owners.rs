@@ -7,7 +7,7 @@ use crate::site::{Site, guest_mac};
 /// As many frames as it takes to find who remembers wrongly.
 const FRAMES: usize = 3;
 
-/// Who hears frames that the first guest sends to an address, one after another.
+/// Who hears frames that a guest sends to an address, one after another.
 fn receivers(site: &Site, sender: usize, to: [u8; 6]) -> Vec<String> {
     let names: Vec<String> = (0..site.guests.len())
         .map(|n| format!("guest {n}"))
