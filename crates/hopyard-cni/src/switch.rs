@@ -23,7 +23,8 @@ pub(crate) struct Found {
     pub(crate) mtu: Option<u32>,
     /// The device to the wire.
     pub(crate) uplink: Option<Link>,
-    /// Was that device made again since the plugin's switch has it as its uplink? Then the containers there are cut off from the wire.
+    /// Was that device made again, or given another Ethernet address, since the plugin's switch has it as its uplink? Then the containers
+    /// there are cut off from the wire or from the host.
     pub(crate) uplink_is_remade: bool,
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
         && glance.netns != here.ns().inode()?
     {
         let msg = format!(
-            "switch `{name}` is in another network namespace than the plugin runs in; if that is gone: `hopyard switch delete {name}`"
+            "switch `{name}` is in another network namespace than the plugin runs in; if that namespace is gone: `hopyard switch delete {name}`"
         );
         return Err(Error::new(code::BAD_CONFIG, msg));
     }
@@ -71,7 +72,12 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
         },
     };
     let index = uplink.as_ref().map(|link| link.index);
-    let other = glance.as_ref().filter(|glance| glance.uplink != index);
+    let mac = uplink.as_ref().and_then(|link| link.mac);
+    // A namespace that comes after another one may have its number, and a device there that of the uplink.
+    let other = glance.as_ref().filter(|glance| {
+        let has_its_mac = glance.uplink_mac.map(|mac| mac.0) == mac;
+        glance.uplink != index || conf.switch.is_own && !has_its_mac
+    });
     let is_remade = |glance: &Glance| {
         conf.switch.is_own && uplink.is_some() && glance.uplink_name == conf.master
     };
@@ -215,18 +221,22 @@ fn with_advice(error: SwitchError, conf: &Conf) -> Error {
 }
 
 /// Takes a device that is about to be removed off the switch, if it can be a port in the network namespace of the switch. A switch that is
-/// gone has none, nor has one of another namespace whose ports all have lost their devices: with that namespace, for example.
+/// gone has none, nor has one of another namespace whose ports all have lost their devices: with that namespace, for example. These ports
+/// are taken away.
 pub(crate) fn release_port(
     switch: &str,
     device: &str,
     can_be_in: impl Fn(u64) -> bool,
 ) -> Result<()> {
     match Switch::release_ports(switch, &[device]) {
-        Err(SwitchError::OtherNamespace { home, .. })
-            if !can_be_in(home) || !Switch::room(switch)?.is_some_and(|room| room.has_ports) =>
-        {
-            Ok(())
-        }
+        Err(SwitchError::OtherNamespace { home, .. }) if !can_be_in(home) => Ok(()),
+        Err(error @ SwitchError::OtherNamespace { .. }) => match Switch::open(switch) {
+            Err(SwitchError::NoSwitch { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+            // Ports without a device, and half-made ones, went as it was opened.
+            Ok(_) if Switch::room(switch)?.is_some_and(|room| room.has_ports) => Err(error.into()),
+            Ok(_) => Ok(()),
+        },
         released => unless_foreign(released),
     }
 }

@@ -10,6 +10,7 @@ use crate::here::{Here, device_name};
 use crate::hook::{Hooks, uplink_link};
 use crate::layout::{
     FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED,
+    SWITCH_MOVING,
 };
 use crate::lock::Lock;
 use crate::mac::Mac;
@@ -28,6 +29,8 @@ pub struct Glance {
     pub uplink: Option<u32>,
     /// The name of the uplink; the one it had where it is gone or in another namespace.
     pub uplink_name: Option<String>,
+    /// The Ethernet address that the uplink had when it became that.
+    pub uplink_mac: Option<Mac>,
 }
 
 /// How many ports a switch has, as far as anybody asks.
@@ -115,7 +118,7 @@ impl Switch {
     }
 
     /// Removes the switch of a name if it has no ports, under the lock: nobody adds one in between. Says whether there is
-    /// none of that name now. One whose namespace is gone, and its uplink with it, is removed from any other.
+    /// none of that name now. One that had an uplink which is gone, with its namespace for example, is removed from any other.
     ///
     /// # Errors
     /// The switch is in another namespace or of another version; something of it cannot be removed.
@@ -149,12 +152,13 @@ impl Switch {
     /// Are the uplink that it had and all its ports gone, as they are when its namespace is? A classifier leaves no link that tells.
     fn is_deserted(&self) -> Result<bool> {
         let config = self.state.config()?;
-        if config.uplink == 0 || config.hooks() != Hooks::Tcx || self.state.has_ports()? {
+        let may_be = config.uplink != 0 && config.hooks() == Hooks::Tcx;
+        // Who was about to exchange the uplink has attached to another one.
+        if !may_be || config.flags & SWITCH_MOVING != 0 || self.state.has_ports()? {
             return Ok(false);
         }
         for hook in UPLINK {
             let link = uplink_link(hook);
-            // What an interrupted command left is not that.
             if !self.directory.join(link).exists() || programs::update(&self.directory, hook, link)?
             {
                 return Ok(false);
@@ -198,6 +202,7 @@ fn glance_at(directory: &Path) -> Result<Glance> {
         netns: config.netns,
         uplink,
         uplink_name,
+        uplink_mac: uplink.map(|_| Mac::from_number(config.host_mac)),
     })
 }
 
@@ -219,4 +224,89 @@ fn room_at(directory: &Path) -> Result<Room> {
         has_ports,
         is_full: !has_room,
     })
+}
+
+/// They need root, as they make switches.
+#[cfg(test)]
+mod tests {
+    use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+
+    use super::*;
+    use crate::error::Error;
+    use crate::{NewSwitch, NewUplink};
+
+    /// Runs a test with a switch that has an uplink and no port, in a namespace of its own.
+    fn with_uplink(name: &str, test: impl FnOnce(&str, &Handle)) {
+        let name = format!("{name}-{}", std::process::id());
+        let hub = Handle::new(&NetNs::create().unwrap()).unwrap();
+        for device in ["up0", "up1"] {
+            let kind = LinkKind::veth(format!("{device}-far"), None);
+            hub.add_link(&NewLink::new(device, kind)).unwrap();
+        }
+        let create = || {
+            let new = NewSwitch {
+                name: &name,
+                uplink: Some("up0"),
+                ..NewSwitch::default()
+            };
+            Switch::create(&new).map(drop).unwrap();
+        };
+        hub.ns().run(create).unwrap();
+        test(&name, &hub);
+        Switch::discard(&name).unwrap();
+    }
+
+    fn elsewhere(name: &str) -> Result<bool> {
+        let other = NetNs::create().unwrap();
+        other.run(|| Switch::remove_unused(name)).unwrap()
+    }
+
+    #[test]
+    fn a_switch_is_removed_from_elsewhere_only_when_its_uplink_is_gone() {
+        with_uplink("deserted", |name, hub| {
+            let refused = elsewhere(name).unwrap_err();
+            assert!(matches!(refused, Error::OtherNamespace { .. }), "{refused}");
+            assert!(Switch::glance(name).unwrap().is_some());
+            hub.delete_link("up0").unwrap();
+            assert!(elsewhere(name).unwrap());
+            assert_eq!(Switch::glance(name).unwrap(), None);
+        });
+    }
+
+    /// The old uplink is gone, and the programs run at the new one already.
+    #[test]
+    fn a_switch_whose_uplink_is_being_exchanged_stays() {
+        with_uplink("exchanged", |name, hub| {
+            let begin = || {
+                let mut switch = Switch::open(name).unwrap();
+                let config = switch.state.config().unwrap();
+                let flags = config.flags | SWITCH_MOVING;
+                switch
+                    .state
+                    .set_config(crate::layout::Config { flags, ..config })
+                    .unwrap();
+            };
+            hub.ns().run(begin).unwrap();
+            hub.delete_link("up0").unwrap();
+            let refused = elsewhere(name).unwrap_err();
+            assert!(matches!(refused, Error::OtherNamespace { .. }), "{refused}");
+            assert!(Switch::glance(name).unwrap().is_some());
+            // It is finished at home.
+            let again = || {
+                let mut switch = Switch::open(name).unwrap();
+                let device = "up1";
+                switch
+                    .set_uplink(&NewUplink {
+                        device,
+                        host_macs: None,
+                    })
+                    .unwrap();
+            };
+            hub.ns().run(again).unwrap();
+            assert_eq!(
+                Switch::glance(name).unwrap().unwrap().uplink,
+                Some(hub.index("up1").unwrap())
+            );
+        });
+    }
 }

@@ -174,6 +174,25 @@ fn an_uplink_that_was_made_again_is_found_again() {
     });
 }
 
+/// Containers reach the host by the address that the switch knows of it.
+#[test]
+fn an_uplink_with_another_address_is_found_again() {
+    on_host(|host| {
+        let conf_of = |address: &str| conf_with("1.1.0", "front", address);
+        let (conf, one) = (conf_of("10.1.0.5/16"), host.container("c1"));
+        host.call("ADD", &conf, &one).works();
+        assert!(one.reaches(&host.hub, "10.1.0.2"));
+        host.hub.set_mac("up0", [2, 0, 0, 0, 0, 0x77]).unwrap();
+        let (new, other) = (conf_of("10.1.0.6/16"), host.container("c2"));
+        host.call("ADD", &new, &other).works();
+        assert!(other.reaches(&host.hub, "10.1.0.2"));
+        for (conf, container) in [(&conf, &one), (&new, &other)] {
+            host.call("DEL", conf, container).works();
+        }
+        host.is_clean();
+    });
+}
+
 #[test]
 fn an_uplink_that_was_renamed_keeps_its_switch() {
     on_host(|host| {

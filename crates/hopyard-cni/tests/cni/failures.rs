@@ -162,7 +162,7 @@ fn a_switch_of_another_namespace_keeps_no_container_from_going() {
 #[test]
 fn containers_of_a_namespace_that_is_gone_can_be_removed() {
     on_host(|host| {
-        let container = host.container("c1");
+        let [first, second, third] = ["c1", "c2", "c3"].map(|id| host.container(id));
         let before = Handle::new(&NetNs::create().unwrap()).unwrap();
         before.quiet_ipv6().unwrap();
         let kind = LinkKind::veth("far1", Some(host.wire.ns()));
@@ -173,18 +173,21 @@ fn containers_of_a_namespace_that_is_gone_can_be_removed() {
         before.add_link(&up0).unwrap();
         host.wire.set_up("far1").unwrap();
         let conf = base();
-        let netns = container.inside.ns().proc_path();
-        let env = [
-            ("CNI_CONTAINERID", "c1"),
-            ("CNI_NETNS", netns.to_str().unwrap()),
-            ("CNI_IFNAME", "eth0"),
-        ];
-        let mut add = host.command("ADD", &env);
-        before.ns().adopt(&mut add).unwrap();
-        Running::start(add, &conf).said().works();
+        let other = conf_with("1.0.0", "front", "10.1.0.6/16");
+        for (container, conf) in [(&first, &conf), (&second, &other)] {
+            let netns = container.inside.ns().proc_path();
+            let env = [
+                ("CNI_CONTAINERID", container.id.as_str()),
+                ("CNI_NETNS", netns.to_str().unwrap()),
+                ("CNI_IFNAME", "eth0"),
+            ];
+            let mut add = host.command("ADD", &env);
+            before.ns().adopt(&mut add).unwrap();
+            Running::start(add, conf).said().works();
+        }
         assert_eq!(host.switches(), ["cni-dev-up0"]);
-        // As long as the namespace is there, so is the container's port.
-        let said = host.call("DEL", &conf, &container);
+        // As long as the namespace is there, so are the containers' ports.
+        let said = host.call("DEL", &conf, &first);
         said.fails(100, &["another network namespace"]);
         assert_eq!(host.switches(), ["cni-dev-up0"]);
         drop(before);
@@ -193,12 +196,16 @@ fn containers_of_a_namespace_that_is_gone_can_be_removed() {
             assert!(Instant::now() < end, "the namespace is still there");
             thread::sleep(Duration::from_millis(5));
         }
-        host.call("DEL", &conf, &container).works();
+        host.call("DEL", &conf, &first).works();
+        let none = with(
+            &conf,
+            json!({ "cniVersion": "1.1.0", "cni.dev/valid-attachments": [] }),
+        );
+        host.call_network("GC", &none).works();
         host.is_clean();
         // The network works again.
-        let container = host.container("c2");
-        host.call("ADD", &conf, &container).works();
-        host.call("DEL", &conf, &container).works();
+        host.call("ADD", &conf, &third).works();
+        host.call("DEL", &conf, &third).works();
         host.is_clean();
     });
 }
