@@ -60,6 +60,7 @@ struct claimant {
 	__u32 slot;
 	__u16 vlan;
 	__u16 flags;
+	__u16 life;
 };
 
 static __always_inline bool is_held(const struct claimant *who)
@@ -105,6 +106,25 @@ static __always_inline __u64 maker_of(const __u8 *ip)
 	return mac_from(mac);
 }
 
+/* Never 0 of a port of this version. */
+static __always_inline __u64 saying(__u16 life, __u32 ip)
+{
+	return life ? (__u64)life << 32 | ip : 0;
+}
+
+/*
+ * Notes that the table gives an IPv4 address to the sender, for is_plain: it does so as long as the port lives. What another CPU
+ * is late to note of a port that is gone has the life of that port.
+ */
+static __always_inline void note_said(const struct claimant *who, const struct address_key *key)
+{
+	const __u32 *word = (const void *)key->ip;
+	struct counters *mine = counters_of(who->slot);
+
+	if (mine && !word[0] && !word[1] && word[2] == bpf_htonl(0xffff))
+		mine->said = saying(who->life, word[3]);
+}
+
 /* Is the address the sender's, or, unless it is held to its own, nobody's that the table knows? */
 static __noinline bool may_claim(const struct claimant *who, const struct address_key *key)
 {
@@ -112,8 +132,10 @@ static __noinline bool may_claim(const struct claimant *who, const struct addres
 	const struct station *made_of;
 	__u64 maker;
 
-	if (address && address->slot == who->slot)
+	if (address && address->slot == who->slot) {
+		note_said(who, key);
 		return true;
+	}
 	/* First: a port that may send from any Ethernet address would otherwise have the link-local address of a gateway. */
 	if (address && address->slot < FIRST_PORT && !(who->flags & PORT_ROUTER))
 		return false;
@@ -420,6 +442,7 @@ static __noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac,
 		return DROP_NO_PORT;
 	who.vlan = port->vlan;
 	who.flags = port->flags;
+	who.life = port->life;
 	if (proto == bpf_htons(ETH_P_IP))
 		return check_ipv4(&who);
 	if (proto == bpf_htons(ETH_P_IPV6))
@@ -433,11 +456,19 @@ static __noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac,
 	return is_held(&who) ? DROP_PROTOCOL : CLAIMS_HOLD;
 }
 
+/* Is this the address of a whole port that was found to be its own the last time? */
+static __always_inline bool is_as_said(const struct port *port, const struct counters *mine, const struct ipv4_start *ip)
+{
+	__u64 now = saying(port->life, *(const __u32 *)ip->src);
+
+	return now && mine->said == now && port->state == STATE_READY;
+}
+
 /*
- * Is it a TCP or UDP packet of a port that may use any IP address and send at any rate, with nothing to look into? That is told
+ * Is it a TCP or UDP packet from an IP address that its port may use, which may send at any rate, with nothing to look into? That is told
  * by a few octets, without a call: most frames are such.
  */
-static __always_inline bool is_plain(struct __sk_buff *skb, __u16 flags, __be16 proto)
+static __always_inline bool is_plain(struct __sk_buff *skb, const struct port *port, const struct counters *mine, __be16 proto)
 {
 	const void *data = (const void *)(long)skb->data;
 	const void *end = (const void *)(long)skb->data_end;
@@ -445,8 +476,10 @@ static __always_inline bool is_plain(struct __sk_buff *skb, __u16 flags, __be16 
 	const __be16 *ports = (const void *)(ip + 1);
 	__u32 wanted;
 
-	if (proto != bpf_htons(ETH_P_IP) || flags & (PORT_HELD | PORT_RATE_OUT) || (const void *)(ports + 2) > end ||
+	if (proto != bpf_htons(ETH_P_IP) || port->flags & PORT_RATE_OUT || (const void *)(ports + 2) > end ||
 	    ip->version_ihl != 0x45)
+		return false;
+	if (port->flags & PORT_HELD && !is_as_said(port, mine, ip))
 		return false;
 	if (ip->protocol == IPPROTO_TCP)
 		wanted = 16;

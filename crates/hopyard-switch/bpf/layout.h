@@ -57,7 +57,7 @@ enum drop {
 };
 
 /* Room for the reasons, so that the counters of a party are whole cache lines. */
-#define DROPS_ROOM 24
+#define DROPS_ROOM 23
 
 /* Of a party; one for each CPU. Packets as the kernel counts a device's: a GSO packet is one. */
 struct counters {
@@ -70,6 +70,7 @@ struct counters {
 	__u64 too_big;    /* ICMP messages to the party: what it sent is longer than the receiver takes */
 	__u64 told_to;    /* the time up to which these are paid for, ns (see mtu.h) */
 	__u64 drops[DROPS_ROOM];
+	__u64 said;       /* an IPv4 address of its port that it used, and the port's life (see claims.h) */
 };
 
 #define STATE_FREE 0
@@ -147,7 +148,8 @@ struct port {
 	__u16 flags;
 	__u32 holdings;   /* how many struct holding may speak of it */
 	__u32 broadcasts; /* group frames a second; BROADCASTS_UNLIMITED: any number */
-	__u32 mac_flags;  /* of the station of `mac`; 0 of a port that an earlier version added */
+	__u16 mac_flags;  /* of the station of `mac`; 0 of a port that an earlier version added */
+	__u16 life;       /* of the ports that the slot had, which is this; 0 as well */
 	__u64 net_device; /* the device's struct net_device */
 };
 
@@ -266,6 +268,7 @@ AT(port, device, 12);
 AT(port, vlan, 24);
 AT(port, broadcasts, 32);
 AT(port, mac_flags, 36);
+AT(port, life, 38);
 AT(port, net_device, 40);
 SIZE(port, 48);
 AT(station, port_flags, 12);
@@ -283,6 +286,7 @@ AT(prefix_key, ip, 8);
 SIZE(prefix_key, 24);
 SIZE(flood, 24);
 AT(counters, drops, 64);
+AT(counters, said, 248);
 SIZE(counters, 256);
 _Static_assert(DROP_REASONS <= DROPS_ROOM, "reasons");
 AT(bucket, burst_bytes, 32);

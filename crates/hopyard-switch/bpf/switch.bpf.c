@@ -175,7 +175,7 @@ static __always_inline int from_guest(struct __sk_buff *skb, enum port_hook at)
 		return drop(skb, slot, DROP_MAC);
 	if (is_group(macs.dst) && (is_reserved(macs.dst) || is_of_switches(macs.dst)))
 		return drop(skb, slot, DROP_RESERVED);
-	if (!is_plain(skb, port->flags, macs.proto)) {
+	if (!is_plain(skb, port, mine, macs.proto)) {
 		refused = check_claims(skb, slot, macs.src, macs.proto);
 		if (refused != CLAIMS_HOLD)
 			return drop(skb, slot, refused);

@@ -84,7 +84,8 @@ pub(crate) struct PortRecord {
     pub(crate) flags: u16,
     pub(crate) holdings: u32,
     pub(crate) broadcasts: u32,
-    pub(crate) mac_flags: u32,
+    pub(crate) mac_flags: u16,
+    pub(crate) life: u16,
     pub(crate) net_device: u64,
 }
 
@@ -288,10 +289,12 @@ pub struct Counters {
     pub drops: [u64; DROP_REASONS.len()],
     #[serde(skip)]
     room: [u64; DROPS_ROOM - DROP_REASONS.len()],
+    #[serde(skip)]
+    said: u64,
 }
 
 /// Reasons that the maps have room for.
-const DROPS_ROOM: usize = 24;
+const DROPS_ROOM: usize = 23;
 
 impl Counters {
     pub(crate) fn add(&mut self, other: &Self) {
@@ -342,6 +345,7 @@ const _: () = {
     assert!(offset_of!(PortRecord, holdings) == 28);
     assert!(offset_of!(PortRecord, broadcasts) == 32);
     assert!(offset_of!(PortRecord, mac_flags) == 36);
+    assert!(offset_of!(PortRecord, life) == 38);
     assert!(offset_of!(PortRecord, net_device) == 40);
     assert!(size_of::<PortRecord>() == 48);
     assert!(size_of::<HoldingKey>() == 8);
@@ -356,6 +360,7 @@ const _: () = {
     assert!(offset_of!(Address, slot) == 8);
     assert!(size_of::<Address>() == 16);
     assert!(offset_of!(Counters, drops) == 64);
+    assert!(offset_of!(Counters, said) == 248);
     assert!(size_of::<Counters>() == 256);
     assert!(offset_of!(Bucket, burst_bytes) == 32);
     assert!(size_of::<Limits>() == 128);

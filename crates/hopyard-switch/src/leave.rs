@@ -115,6 +115,8 @@ impl Switch {
         self.state.zero_counters(slot)?;
         self.state.fill_bucket(slot)?;
         self.state.set_limits(slot, Limits::default())?;
-        self.state.set_port(slot, PortRecord::default())
+        let PortRecord { life, .. } = record;
+        let free = PortRecord::default();
+        self.state.set_port(slot, PortRecord { life, ..free })
     }
 }

@@ -161,8 +161,8 @@ impl Switch {
             mac_flags: port
                 .macs
                 .first()
-                .map_or(0, |mac| port.station_flags(0, *mac))
-                .into(),
+                .map_or(0, |mac| port.station_flags(0, *mac)),
+            life: next_life(self.state.port(slot)?.life),
             net_device: port.net_device,
         };
         let config = self.state.config()?;
@@ -320,6 +320,11 @@ impl Found {
         let peer = here.handle.lower_of(&link)?.filter(|_| is_pair(&link));
         Ok(Self { link, peer })
     }
+}
+
+/// The life of a slot's next port. What the programs noted of the last one is not true of it.
+fn next_life(last: u16) -> u16 {
+    last.checked_add(1).unwrap_or(1)
 }
 
 /// May frames go straight to the other end of a port, and does the program see whether that is in another namespace? The

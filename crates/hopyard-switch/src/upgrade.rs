@@ -62,15 +62,13 @@ impl Switch {
             let Ok(station) = self.state.stations.get(&key, 0) else {
                 continue;
             };
-            let mac_flags = station.flags.into();
-            if station.slot == slot && record.mac_flags != mac_flags {
-                self.state.set_port(
-                    slot,
-                    PortRecord {
-                        mac_flags,
-                        ..record
-                    },
-                )?;
+            let whole = PortRecord {
+                mac_flags: station.flags,
+                life: record.life.max(1),
+                ..record
+            };
+            if station.slot == slot && record != whole {
+                self.state.set_port(slot, whole)?;
             }
         }
         Ok(())
@@ -142,9 +140,12 @@ mod tests {
             };
             switch.add_port(&port).unwrap();
             let whole = switch.state.port(FIRST_PORT).unwrap();
-            assert_eq!(whole.mac_flags, u32::from(STATION_OWN));
-            let mac_flags = 0;
-            let earlier = PortRecord { mac_flags, ..whole };
+            assert_eq!((whole.mac_flags, whole.life), (STATION_OWN, 1));
+            let earlier = PortRecord {
+                mac_flags: 0,
+                life: 0,
+                ..whole
+            };
             switch.state.set_port(FIRST_PORT, earlier).unwrap();
             switch.upgrade().unwrap();
             assert_eq!(switch.state.port(FIRST_PORT).unwrap(), whole);

@@ -98,9 +98,12 @@ fn frame_time(switch: &str, hub: &Handle) -> Duration {
     }
     let mac = |device: &str| hub.link(device).unwrap().mac.unwrap();
     let mut frame = [mac("q1"), mac("q0")].concat();
+    // A UDP datagram without contents, between the addresses that the ports are held to.
     frame.extend([
-        8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 0, 10, 0, 0, 1,
+        8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 0, 10, 0, 0, 1,
     ]);
+    frame.extend([4, 0, 4, 0, 0, 8, 0, 0]);
+    frame.resize(60, 0);
     let mut context = [0; 44];
     context[40..].copy_from_slice(&hub.index("p0").unwrap().to_ne_bytes());
     let round = |_| {
