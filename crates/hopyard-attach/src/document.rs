@@ -81,7 +81,7 @@ pub struct Run {
     pub visits: Vec<Visit>,
     /// What removing those took that were there before.
     pub cleared: Vec<Cleared>,
-    /// How it ended.
+    /// How it ended; `interrupted`, too, where `broken` says why it could not go on.
     #[serde(default = "as_planned")]
     pub end: End,
     /// Why the process that calls the plugins ended before its work was done; absent where it did not.

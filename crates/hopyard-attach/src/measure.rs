@@ -150,6 +150,7 @@ pub fn measure(
     match result.unwrap_or_else(|| Err(Error::Ended(status.to_string()))) {
         Err(error @ (Error::Ended(_) | Error::Host { .. })) if !run.visits.is_empty() => {
             run.broken = Some(hopyard_model::plain::chain(&error));
+            run.end = End::Interrupted;
         }
         done => done?,
     }

@@ -70,7 +70,9 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
         None => measured(args)?,
     };
     let document = assess(run);
-    let is_interrupted = document.run.end == End::Interrupted && args.from.is_none();
+    let is_now = args.from.is_none();
+    let broken = document.run.broken.clone().filter(|_| is_now);
+    let is_interrupted = document.run.end == End::Interrupted && is_now;
     let failed = document.cells.iter().any(|cell| cell.failed.is_some());
     let printed = if args.json {
         pretty(&document)?
@@ -80,7 +82,7 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
     match &args.output {
         // What took half an hour is not lost for a wrong name.
         Some(file) => match deliver(&printed, Some(file)) {
-            Err(failure) if args.from.is_none() => {
+            Err(failure) if is_now => {
                 print(&printed)?;
                 return Err(failure);
             }
@@ -88,7 +90,7 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
         },
         None => print(&printed)?,
     };
-    if let Some(why) = document.run.broken.filter(|_| args.from.is_none()) {
+    if let Some(why) = broken {
         return Err(Failure::unforeseen(why));
     }
     Ok(ExitCode::from(if is_interrupted {
