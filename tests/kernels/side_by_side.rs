@@ -127,8 +127,13 @@ fn what_is_no_kernel_is_refused_before_anything_runs() {
         &["--json"][..],
         &["--fail-on", "3%"],
         &["--kernel", "/boot/vmlinuz"],
+        &["--append", "mitigations=off"],
+        &["--accel=tcg"],
+        &["--modules", "/lib/modules"],
+        &["--guest-kernel", "/boot/vmlinuz"],
     ] {
         let words = [&["host", "--out", out, "--"], option].concat();
-        refused(&words, &format!("`{}` cannot follow `--`", option[0]));
+        let name = option[0].split('=').next().unwrap();
+        refused(&words, &format!("`{name}` cannot follow `--`"));
     }
 }

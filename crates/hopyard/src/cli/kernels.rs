@@ -36,6 +36,9 @@ pub(super) struct KernelsArgs {
     /// Accelerator of the guests: kvm, or tcg, which emulates the CPU (default: KVM if it works)
     #[arg(long, value_name = "NAME")]
     accel: Option<Accelerator>,
+    /// More parameters of the guests' kernels, as in "mitigations=off"
+    #[arg(long, value_name = "WORDS")]
+    append: Option<String>,
     /// Print the document `hopyard/kernels/1`
     #[arg(long)]
     json: bool,
@@ -48,6 +51,19 @@ pub(super) struct KernelsArgs {
 const HOST: &str = "host";
 /// The path that is always measured.
 const ALWAYS: &str = "veth";
+/// Options of `hopyard run` that do not follow `--`.
+const NOT_OF_RUNS: [&str; 10] = [
+    "--accel",
+    "--append",
+    "--fail-on",
+    "--guest-kernel",
+    "--json",
+    "--kernel",
+    "--modules",
+    "--out",
+    "--paths",
+    "--resume",
+];
 /// Options of a quick look at what works.
 const LOOK: [&str; 6] = [
     "--loads",
@@ -154,27 +170,38 @@ fn asked(
     paths: &[&String],
     directory: &Path,
 ) -> Result<RunArgs, Failure> {
-    let given = parsed(args.options.clone())?;
-    let not_here = [
-        ("--fail-on", given.fail_on.is_some()),
-        ("--json", given.json),
-        ("--kernel", given.guest.kernel.is_some()),
-        ("--out", given.out.is_some()),
-        ("--paths", given.paths.is_some()),
-        ("--resume", given.resume.is_some()),
-    ];
-    if let Some((option, _)) = not_here.iter().find(|(_, is_given)| *is_given) {
+    let is_given = |option: &&&str| {
+        let with_value = format!("{option}=");
+        let mut words = args.options.iter();
+        words.any(|word| word == **option || word.starts_with(&with_value))
+    };
+    if let Some(option) = NOT_OF_RUNS.iter().find(is_given) {
         return Err(Failure::request(format!(
-            "`{option}` cannot follow `--`: kernels, paths, --out and --json stand before it, and runs of several kernels have no \
-             gate and go on from nothing"
+            "`{option}` cannot follow `--`: kernels, paths, --accel, --append, --out and --json stand before it, modules are looked for \
+             beside each kernel, and runs of several kernels have no gate and go on from nothing"
         )));
     }
+    // Before a kernel is fetched.
+    parsed(args.options.clone())?;
+    let kernel = (kernel != HOST).then(|| open(kernel)).transpose()?;
+    let guest = kernel
+        .as_ref()
+        .map(|kernel| (kernel.image.as_path(), kernel.modules.as_deref()));
+    parsed(options_of_run(args, guest, paths, directory))
+}
+
+/// The options in words: of a guest with this kernel and its modules, else of this host.
+fn options_of_run(
+    args: &KernelsArgs,
+    guest: Option<(&Path, Option<&Path>)>,
+    paths: &[&String],
+    directory: &Path,
+) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    if kernel != HOST {
-        let kernel = open(kernel)?;
-        add("--kernel", kernel.image.display().to_string());
-        if let Some(modules) = &kernel.modules {
+    if let Some((image, modules)) = guest {
+        add("--kernel", image.display().to_string());
+        if let Some(modules) = modules {
             add("--modules", modules.display().to_string());
         }
         if let Some(accelerator) = args.accel {
@@ -183,6 +210,9 @@ fn asked(
                 "--accel",
                 name.map_or_else(String::new, |it| it.get_name().to_owned()),
             );
+        }
+        if let Some(parameters) = &args.append {
+            add("--append", parameters.clone());
         }
     }
     add("--out", directory.display().to_string());
@@ -199,7 +229,7 @@ fn asked(
     }
     words.push("--where-installed".to_owned());
     words.extend(args.options.iter().cloned());
-    parsed(words)
+    words
 }
 
 /// Options of `hopyard run`.
@@ -262,5 +292,38 @@ mod tests {
             "6.1-4",
         ];
         assert_eq!(named, expected);
+    }
+
+    #[test]
+    fn parameters_of_kernels_are_for_guests_alone() {
+        let args = KernelsArgs {
+            words: Vec::new(),
+            out: PathBuf::from("runs"),
+            accel: Some(Accelerator::Tcg),
+            append: Some("mitigations=off quiet".to_owned()),
+            json: false,
+            options: ["--loads", "udp_rr"].map(str::to_owned).to_vec(),
+        };
+        let of = |guest| parsed(options_of_run(&args, guest, &[], Path::new("runs/one"))).unwrap();
+        let guest = of(Some((Path::new("bzImage"), Some(Path::new("modules")))));
+        assert_eq!(guest.guest.kernel.as_deref(), Some(Path::new("bzImage")));
+        let words = options_of_run(
+            &args,
+            Some((Path::new("bzImage"), None)),
+            &[],
+            Path::new("out"),
+        );
+        assert!(
+            words
+                .join(" ")
+                .contains("--kernel bzImage --accel tcg --append mitigations=off quiet"),
+            "{words:?}"
+        );
+        let words = options_of_run(&args, None, &[], Path::new("out"));
+        assert_eq!(
+            words,
+            ["--out", "out", "--where-installed", "--loads", "udp_rr"]
+        );
+        assert_eq!(of(None).guest.kernel, None);
     }
 }
