@@ -149,7 +149,7 @@ struct port {
 	__u32 holdings;   /* how many struct holding may speak of it */
 	__u32 broadcasts; /* group frames a second; BROADCASTS_UNLIMITED: any number */
 	__u16 mac_flags;  /* of the station of `mac`; 0 of a port that an earlier version added */
-	__u16 life;       /* of the ports that the slot had, which is this; 0 as well */
+	__u16 life;       /* another one than that of the port that had the slot before; 0 of one that an earlier version added */
 	__u64 net_device; /* the device's struct net_device */
 };
 

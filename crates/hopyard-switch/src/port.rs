@@ -3,6 +3,7 @@
 mod check;
 
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 use aya::programs::links::FdLink;
 use hopyard_net::{Link, ProgramLink};
@@ -322,9 +323,18 @@ impl Found {
     }
 }
 
-/// The life of a slot's next port. What the programs noted of the last one is not true of it.
-fn next_life(last: u16) -> u16 {
-    last.checked_add(1).unwrap_or(1)
+/// The life of a slot's next port, never 0. What the programs noted of the last one is not true of it.
+pub(crate) fn next_life(last: u16) -> u16 {
+    match last {
+        // An earlier version removed the last one, whose life is not known: most likely another.
+        0 => {
+            let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+            let [.., a, b] = now.subsec_micros().to_be_bytes();
+            u16::from_be_bytes([a, b]).max(1)
+        }
+        u16::MAX => 1,
+        last => last + 1,
+    }
 }
 
 /// May frames go straight to the other end of a port, and does the program see whether that is in another namespace? The
@@ -355,5 +365,7 @@ fn free_slot(taken: &[u32]) -> Option<u32> {
         .find_map(|(slot, taken)| (taken != Some(slot)).then_some(slot))
 }
 
+#[cfg(test)]
+mod remembered;
 #[cfg(test)]
 mod tests;

@@ -378,4 +378,16 @@ impl State {
             .map_err(Error::bpf(what.clone()))?;
         self.counters.set(slot, zeros, 0).map_err(Error::bpf(what))
     }
+
+    #[cfg(test)]
+    pub(crate) fn all_counters(&self, slot: u32) -> Result<PerCpuValues<Counters>> {
+        let read = self.counters.get(&slot, 0);
+        read.map_err(Error::bpf("read counters"))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_counters(&mut self, slot: u32, all: PerCpuValues<Counters>) -> Result<()> {
+        let written = self.counters.set(slot, all, 0);
+        written.map_err(Error::bpf("write counters"))
+    }
 }

@@ -9,6 +9,7 @@ use crate::hook::{Hook, Hooks, port_link, uplink_link};
 use crate::layout::{Config, PortRecord, SWITCH_UPGRADING, station_key};
 use crate::mac::Mac;
 use crate::netkit;
+use crate::port::next_life;
 use crate::programs;
 use crate::running::ours_at;
 use crate::switch::Switch;
@@ -64,7 +65,10 @@ impl Switch {
             };
             let whole = PortRecord {
                 mac_flags: station.flags,
-                life: record.life.max(1),
+                life: match record.life {
+                    0 => next_life(0),
+                    life => life,
+                },
                 ..record
             };
             if station.slot == slot && record != whole {
@@ -140,7 +144,8 @@ mod tests {
             };
             switch.add_port(&port).unwrap();
             let whole = switch.state.port(FIRST_PORT).unwrap();
-            assert_eq!((whole.mac_flags, whole.life), (STATION_OWN, 1));
+            assert_eq!(whole.mac_flags, STATION_OWN);
+            assert_ne!(whole.life, 0);
             let earlier = PortRecord {
                 mac_flags: 0,
                 life: 0,
@@ -148,7 +153,13 @@ mod tests {
             };
             switch.state.set_port(FIRST_PORT, earlier).unwrap();
             switch.upgrade().unwrap();
-            assert_eq!(switch.state.port(FIRST_PORT).unwrap(), whole);
+            let completed = switch.state.port(FIRST_PORT).unwrap();
+            assert_ne!(completed.life, 0);
+            let life = whole.life;
+            assert_eq!(PortRecord { life, ..completed }, whole);
+            // A port of this version keeps what it has.
+            switch.upgrade().unwrap();
+            assert_eq!(switch.state.port(FIRST_PORT).unwrap(), completed);
             Switch::remove(&name).unwrap();
         })
         .unwrap();

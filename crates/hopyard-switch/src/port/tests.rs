@@ -1,11 +1,7 @@
-use std::net::Ipv4Addr;
-
-use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 
 use super::*;
 use crate::NewSwitch;
-use crate::hook::program_file;
 use crate::layout::{PORT_ISOLATED, STATION_OWN};
 
 #[test]
@@ -18,13 +14,13 @@ fn the_lowest_free_slot_is_taken_until_there_is_none() {
     assert_eq!(free_slot(&up_to(MAX_SLOTS)), None);
 }
 
-fn guest(hub: &Handle, name: &str) -> u32 {
+pub(super) fn guest(hub: &Handle, name: &str) -> u32 {
     let kind = LinkKind::veth(format!("{name}-in"), None);
     hub.add_link(&NewLink::new(name, kind)).unwrap();
     hub.link(name).unwrap().index
 }
 
-fn add(switch: &mut Switch, device: &str) -> Result<()> {
+pub(super) fn add(switch: &mut Switch, device: &str) -> Result<()> {
     switch.add_port(&NewPort {
         device,
         ..NewPort::default()
@@ -172,176 +168,6 @@ fn a_switch_goes_with_its_last_port_and_tells_of_each() {
         assert_eq!(Switch::glance(&name).unwrap(), None);
     })
     .unwrap();
-}
-
-// `TC_ACT_SHOT`, `TC_ACT_REDIRECT`.
-const DROPPED: u32 = 2;
-const GIVEN: u32 = 7;
-
-/// What the program of a port says to a UDP datagram from one port to another; both have their guests' ends in their namespace.
-fn verdict(switch: &Switch, hub: &Handle, [from, to]: [&str; 2], ip: Ipv4Addr) -> u32 {
-    // `ifindex` of `struct __sk_buff`.
-    const IFINDEX: usize = 40;
-    let mac = |device: &str| hub.link(&format!("{device}-in")).unwrap().mac.unwrap();
-    let mut frame = [mac(to), mac(from)].concat();
-    frame.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
-    frame.extend(ip.octets());
-    frame.extend([192, 0, 2, 99, 4, 0, 4, 0, 0, 8, 0, 0]);
-    frame.resize(60, 0);
-    let mut context = [0; IFINDEX + 4];
-    context[IFINDEX..].copy_from_slice(&hub.index(from).unwrap().to_ne_bytes());
-    let file = switch.directory.join(program_file(Hook::Port.program()));
-    let program = SchedClassifier::from_pin(file).unwrap();
-    let options = TestRunOptions {
-        data_in: Some(&frame),
-        ctx_in: Some(&context),
-        ..TestRunOptions::new()
-    };
-    program.test_run(options).unwrap().return_value
-}
-
-/// Runs a test with a switch that has port `p1`, and `p0` that is held to an address; both are up.
-fn with_ports(name: &str, held_to: Ipv4Addr, test: impl FnOnce(&mut Switch, &Handle) + Send) {
-    let name = format!("{name}-{}", std::process::id());
-    let ns = NetNs::create().unwrap();
-    let hub = Handle::new(&ns).unwrap();
-    for device in ["p0", "p1"] {
-        guest(&hub, device);
-        for end in [device, &format!("{device}-in")] {
-            hub.set_up(end).unwrap();
-        }
-    }
-    ns.run(|| {
-        let new = NewSwitch {
-            name: &name,
-            ..NewSwitch::default()
-        };
-        let mut switch = Switch::create(&new).unwrap();
-        hold(&mut switch, held_to);
-        add(&mut switch, "p1").unwrap();
-        test(&mut switch, &hub);
-        Switch::remove(&name).unwrap();
-    })
-    .unwrap();
-}
-
-fn hold(switch: &mut Switch, ip: Ipv4Addr) {
-    let port = NewPort {
-        device: "p0",
-        ips: vec![ip.into()],
-        ..NewPort::default()
-    };
-    switch.add_port(&port).unwrap();
-}
-
-const OWN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-const OTHER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-
-/// The program looks into the record of the port that it found last before it looks up the station. Needs root, as it makes a switch.
-#[test]
-fn a_receiver_is_found_by_its_record_as_long_as_that_is_whole() {
-    with_ports("recent", OWN, |switch, hub| {
-        let slot = switch.state.slot_of(hub.index("p1").unwrap()).unwrap();
-        let record = switch.state.port(slot).unwrap();
-        let key = station_key(Mac::from_number(record.mac), 0);
-        let station = switch.state.stations.get(&key, 0).unwrap();
-        let says = |switch: &Switch| verdict(switch, hub, ["p0", "p1"], OWN);
-        switch.state.stations.remove(&key).unwrap();
-        assert_eq!(says(switch), DROPPED, "nobody was found yet");
-        switch.state.stations.insert(key, station, 0).unwrap();
-        assert_eq!(says(switch), GIVEN);
-        switch.state.stations.remove(&key).unwrap();
-        assert_eq!(says(switch), GIVEN, "without the station");
-        let changed = [
-            (
-                PortRecord {
-                    state: STATE_BUSY,
-                    ..record
-                },
-                "a port that goes",
-            ),
-            (
-                PortRecord {
-                    mac: record.mac ^ 1 << 16,
-                    ..record
-                },
-                "another address",
-            ),
-            (PortRecord { vlan: 7, ..record }, "another VLAN"),
-            (
-                PortRecord {
-                    mac_flags: 0,
-                    ..record
-                },
-                "of an earlier version",
-            ),
-        ];
-        for (change, what) in changed {
-            switch.state.set_port(slot, change).unwrap();
-            assert_eq!(says(switch), DROPPED, "{what}");
-        }
-        switch.state.set_port(slot, record).unwrap();
-        assert_eq!(says(switch), GIVEN);
-    });
-}
-
-/// The program compares an address with the one that the port used before, before it looks that up. Needs root, as it makes a switch.
-#[test]
-fn an_address_that_a_port_used_is_believed_as_long_as_the_port_lives() {
-    with_ports("said", OWN, |switch, hub| {
-        let slot = switch.state.slot_of(hub.index("p0").unwrap()).unwrap();
-        let record = switch.state.port(slot).unwrap();
-        let key = AddressKey::new(OWN.into(), 0);
-        let address = switch.state.addresses.get(&key, 0).unwrap();
-        let says = |switch: &Switch, ip| verdict(switch, hub, ["p0", "p1"], ip);
-        switch.state.addresses.remove(&key).unwrap();
-        assert_eq!(says(switch, OWN), DROPPED, "it was not used yet");
-        switch.state.addresses.insert(key, address, 0).unwrap();
-        assert_eq!((says(switch, OWN), says(switch, OTHER)), (GIVEN, DROPPED));
-        switch.state.addresses.remove(&key).unwrap();
-        assert_eq!(says(switch, OWN), GIVEN, "without a look into the table");
-        assert_eq!(says(switch, OTHER), DROPPED);
-        let changed = [
-            (
-                PortRecord {
-                    state: STATE_BUSY,
-                    ..record
-                },
-                "a port that goes",
-            ),
-            (
-                PortRecord {
-                    life: record.life + 1,
-                    ..record
-                },
-                "the next port",
-            ),
-            (PortRecord { life: 0, ..record }, "of an earlier version"),
-        ];
-        for (change, what) in changed {
-            switch.state.set_port(slot, change).unwrap();
-            assert_eq!(says(switch, OWN), DROPPED, "{what}");
-        }
-        switch.state.set_port(slot, record).unwrap();
-        assert_eq!(says(switch, OWN), GIVEN);
-    });
-}
-
-/// Needs root, as it makes a switch.
-#[test]
-fn the_next_port_of_a_slot_is_not_believed_what_the_last_one_used() {
-    with_ports("lives", OWN, |switch, hub| {
-        let slot = switch.state.slot_of(hub.index("p0").unwrap()).unwrap();
-        let says = |switch: &Switch, ip| verdict(switch, hub, ["p0", "p1"], ip);
-        assert_eq!(says(switch, OWN), GIVEN);
-        let first = switch.state.port(slot).unwrap();
-        switch.remove_port("p0").unwrap();
-        hold(switch, OTHER);
-        let next = switch.state.port(slot).unwrap();
-        assert_eq!((next.device, next.life), (first.device, first.life + 1));
-        assert_eq!((says(switch, OWN), says(switch, OTHER)), (DROPPED, GIVEN));
-        assert_eq!(next_life(u16::MAX), 1);
-    });
 }
 
 /// Needs root, as it makes a switch.
