@@ -465,8 +465,8 @@ static __always_inline bool is_as_said(const struct port *port, const struct cou
 }
 
 /*
- * Is it a TCP or UDP packet from an IP address that its port may use, which may send at any rate, with nothing to look into? That is told
- * by a few octets, without a call: most frames are such.
+ * Is it a TCP or UDP packet from an IP address that its port may use, with nothing to look into? That is told by a few octets, without a
+ * call: most frames are such.
  */
 static __always_inline bool is_plain(struct __sk_buff *skb, const struct port *port, const struct counters *mine, __be16 proto)
 {
@@ -476,8 +476,7 @@ static __always_inline bool is_plain(struct __sk_buff *skb, const struct port *p
 	const __be16 *ports = (const void *)(ip + 1);
 	__u32 wanted;
 
-	if (proto != bpf_htons(ETH_P_IP) || port->flags & PORT_RATE_OUT || (const void *)(ports + 2) > end ||
-	    ip->version_ihl != 0x45)
+	if (proto != bpf_htons(ETH_P_IP) || (const void *)(ports + 2) > end || ip->version_ihl != 0x45)
 		return false;
 	if (port->flags & PORT_HELD && !is_as_said(port, mine, ip))
 		return false;

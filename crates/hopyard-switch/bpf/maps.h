@@ -3,7 +3,7 @@
 
 #include "common.h"
 
-/* All maps but `recent` are pinned by name in the directory of their switch, so that an upgrade finds them. */
+/* All maps are pinned by name in the directory of their switch, so that an upgrade finds them. */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -58,6 +58,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RECENT_SLOTS);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
 	__type(key, __u32);
 	__type(value, __u32);
 } recent SEC(".maps");

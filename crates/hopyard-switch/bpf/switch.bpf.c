@@ -179,9 +179,9 @@ static __always_inline int from_guest(struct __sk_buff *skb, enum port_hook at)
 		refused = check_claims(skb, slot, macs.src, macs.proto);
 		if (refused != CLAIMS_HOLD)
 			return drop(skb, slot, refused);
-		if (port->flags & PORT_RATE_OUT && !may_send(skb, slot))
-			return drop(skb, slot, DROP_RATE_OUT);
 	}
+	if (port->flags & PORT_RATE_OUT && !may_send(skb, slot))
+		return drop(skb, slot, DROP_RATE_OUT);
 	if (is_group(macs.dst)) {
 		if (answer(skb, slot, port->vlan, macs.src, macs.proto)) {
 			/* Not by the queue: a device that is just up may drop what comes there. */

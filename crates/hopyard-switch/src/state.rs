@@ -23,12 +23,13 @@ pub(crate) use stage::{Stage, stage};
 /// The file of the settings' map.
 pub(crate) const CONFIG: &str = "config";
 /// The files of all maps. `tests/trust.rs` holds the list against what a switch has.
-pub(crate) const MAPS: [&str; 17] = [
+pub(crate) const MAPS: [&str; 18] = [
     CONFIG,
     "ports",
     "slots_low",
     "slots",
     "stations",
+    "recent",
     "addresses",
     "devices",
     "holdings",
