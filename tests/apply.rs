@@ -1,6 +1,6 @@
 //! `hopyard switch apply`: a switch as a file describes it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::{Cgroup, Handle, NetNs, own_cgroup};
 use hopyard_switch::{LOSSES, Loss, test_shortcut};
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use serde_json::Value;
 
@@ -515,7 +516,7 @@ fn named(loss: &Loss) -> String {
     format!("\"{loss}\"")
 }
 
-/// Devices come while `apply` waits for them.
+/// Devices come while `apply` waits for them, and others have their turn.
 #[test]
 fn apply_waits_for_devices() {
     apart(|| {
@@ -529,9 +530,13 @@ fn apply_waits_for_devices() {
             .exits(2)
             .says(&["there is no device `p1`"]);
         nothing_stands();
+        let other = files.0.path().join("other.toml");
+        fs::write(&other, "[[ports]]\ndevice = \"p2\"\n").unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(500));
+                apply(&site, &other, &[]).exits(0);
+                site.switch(&["delete", "other"]).exits(0);
                 hub.rename("late", "p1").unwrap();
                 hub.set_up("p1").unwrap();
             });
@@ -539,6 +544,24 @@ fn apply_waits_for_devices() {
                 .exits(0)
                 .prints(&["3 steps taken"]);
         });
+        site.switch(&["delete", NAME]).exits(0);
+    });
+}
+
+/// A lock on what everybody can open.
+#[test]
+fn nobody_but_root_holds_it_up() {
+    apart(|| {
+        let site = Site::new();
+        let files = Files::new();
+        let file = files.write(TWO);
+        let lock = || {
+            let ns = File::open("/proc/thread-self/ns/net").unwrap();
+            Flock::lock(ns, FlockArg::LockExclusive).unwrap()
+        };
+        let _held = site.hub.run(lock).unwrap();
+        apply(&site, &file, &[]).exits(0);
+        assert!(!Path::new("/run/hopyard-switch-apply.lock").exists());
         site.switch(&["delete", NAME]).exits(0);
     });
 }

@@ -71,25 +71,29 @@ impl Lock {
     }
 
     fn wait() -> Result<Self> {
-        let path = Path::new(LOCK);
-        loop {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600)
-                .custom_flags(OFlag::O_NOFOLLOW.bits())
-                .open(path)
-                .map_err(no_access(path))?;
-            let lock = Flock::lock(file, FlockArg::LockExclusive)
-                .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
-            // Whoever held it before has removed its file, and another one may stand there now.
-            if stands_at(&lock, path) {
-                return Ok(Self {
-                    _held: lock,
-                    keeps_file: false,
-                });
-            }
+        Ok(Self {
+            _held: wait_for(Path::new(LOCK))?,
+            keeps_file: false,
+        })
+    }
+}
+
+/// Waits for the lock on a file, made where it is missing, that only root can open. Whoever holds it may remove the file.
+pub(crate) fn wait_for(path: &Path) -> Result<Flock<File>> {
+    loop {
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(path)
+            .map_err(no_access(path))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusive)
+            .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
+        // Whoever held it before has removed its file, and another one may stand there now.
+        if stands_at(&lock, path) {
+            return Ok(lock);
         }
     }
 }

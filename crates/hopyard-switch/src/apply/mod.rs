@@ -21,12 +21,14 @@ mod present;
 mod problem;
 mod settings;
 mod shortcut;
+mod turn;
 
 pub use devices::Ends;
 pub use model::{GuestEnd, PortSpec, Present, PresentPort, ShortcutSpec, SwitchSpec};
 pub use plan::{Change, Difference, Plan, Why};
 pub use problem::Problem;
 pub use settings::{SETTINGS, Setting, Value};
+pub use turn::Turn;
 
 #[cfg(test)]
 mod tests;

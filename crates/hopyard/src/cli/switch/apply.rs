@@ -1,13 +1,10 @@
 //! `hopyard switch apply` and `export`.
 
-use std::fs::File;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use hopyard_switch::Switch;
-use hopyard_switch::apply::{Plan, PresentPort};
-use nix::fcntl::{Flock, FlockArg};
+use hopyard_switch::apply::{Plan, PresentPort, Turn};
 use serde::Serialize;
 
 use super::super::args::ApplyArgs;
@@ -46,8 +43,7 @@ struct Step {
 pub(super) fn apply(args: &ApplyArgs) -> Done {
     let described = file::read(&args.file).map_err(Failure::request)?;
     need_a_free_name(&described.spec.name)?;
-    let _turn = take_turn()?;
-    let plan = compare(&described, args)?;
+    let (plan, _turn) = compare(&described, args)?;
     if !args.dry_run {
         carry_out(&plan, args.json)?;
     }
@@ -65,23 +61,16 @@ pub(super) fn apply(args: &ApplyArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One `apply` at a time in a network namespace; the next one sees the changes of this one.
-fn take_turn() -> Result<Flock<File>, Failure> {
-    let ns = Path::new("/proc/thread-self/ns/net");
-    let failed =
-        |error: std::io::Error| Failure::request(format!("cannot lock {}: {error}", ns.display()));
-    let opened = File::open(ns).map_err(failed)?;
-    Flock::lock(opened, FlockArg::LockExclusive).map_err(|(_, errno)| failed(errno.into()))
-}
-
-/// The steps needed; waits for missing devices.
-fn compare(described: &Described, args: &ApplyArgs) -> Result<Plan, Failure> {
+/// The steps needed, and the right to take them; waits for missing devices, and lets others go first meanwhile.
+fn compare(described: &Described, args: &ApplyArgs) -> Result<(Plan, Turn), Failure> {
     let end = args.wait.map(|wait| Instant::now() + wait);
     loop {
+        let turn = Turn::take()?;
         let plan = described.spec.compare(args.prune)?;
         if plan.problems.is_empty() {
-            return Ok(plan);
+            return Ok((plan, turn));
         }
+        drop(turn);
         let may_come = plan.problems.iter().all(|problem| problem.missing);
         if may_come && end.is_some_and(|end| Instant::now() < end) {
             std::thread::sleep(PERIOD);
