@@ -4,7 +4,7 @@
 //! to: `COPY … TO '/dev/stdout'` creates a plain file where a machine has lost that link. It is no part of this program: an engine for
 //! queries would take longer to build than all the rest.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -123,7 +123,9 @@ impl DuckDb {
                 String::from_utf8_lossy(&text).into_owned()
             })
         });
-        let mut problem = written.err().map(|e| e.to_string());
+        // Of a program that ends without reading, its status tells, or what it does not say.
+        let failed = written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe);
+        let mut problem = failed.map(|e| e.to_string());
         if let Some(said) = child.stdout.take() {
             for line in BufReader::new(said).lines() {
                 let told = match &line {
