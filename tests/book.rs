@@ -166,15 +166,22 @@ fn is_pasted_with_its_explanation(line: &str) -> bool {
         .iter()
         .any(|name| line.starts_with(name));
     let is_output = line.starts_with("hopyard: ");
-    let mut columns = line
-        .trim_end()
-        .split("   ")
-        .map(str::trim)
-        .filter(|part| !part.is_empty());
     // A name alone is in a table of names.
-    let is_command = is_command && columns.next().is_some_and(|first| first.contains(' '));
-    let second = columns.next();
-    is_command && !is_output && second.is_some_and(|text| !text.starts_with(['#', '-']))
+    let has_arguments = columns(line)
+        .next()
+        .is_some_and(|first| first.contains(' '));
+    is_command && has_arguments && !is_output && is_explained(line)
+}
+
+fn columns(line: &str) -> impl Iterator<Item = &str> {
+    let parts = line.trim().split("   ").map(str::trim);
+    parts.filter(|part| !part.is_empty())
+}
+
+fn is_explained(line: &str) -> bool {
+    columns(line)
+        .nth(1)
+        .is_some_and(|text| !text.starts_with(['#', '-']))
 }
 
 #[test]
@@ -189,7 +196,13 @@ fn explanations_beside_commands_are_comments() {
             .lines()
             .enumerate()
             .filter(|(at, _)| !prose.contains(&(at + 1)));
-        let pasted = fenced.filter(|(_, line)| is_pasted_with_its_explanation(line));
+        let mut goes_on = false;
+        let pasted = fenced.filter(|(_, line)| {
+            let is_wrong = is_pasted_with_its_explanation(line) || goes_on && is_explained(line);
+            let is_command = line.starts_with("hopyard ") || goes_on;
+            goes_on = is_command && line.ends_with('\\');
+            is_wrong
+        });
         wrong.extend(pasted.map(|(at, line)| format!("{}:{}: {line}", page.display(), at + 1)));
     }
     assert_eq!(wrong, [""; 0]);

@@ -32,7 +32,7 @@ Examples:
   hopyard run --paths bridge,bridge-nf --loads udp_stream --profile    # what each part of the kernel costs
   hopyard run --kernel arch/x86/boot/bzImage   # inside a guest with a kernel of your own (docs/guests.md)
   hopyard run --paths veth --a 'sysctl -qw net.core.busy_poll=0' --b 'sysctl -qw net.core.busy_poll=50' \
-              --restore 'sysctl -qw net.core.busy_poll=0'    two settings of this host (docs/ab.md)
+              --restore 'sysctl -qw net.core.busy_poll=0'    # two settings of this host (docs/ab.md)
   hopyard run --paths veth,direct --base veth --loads tcp_rr --fail-on 3%    # a gate: status 1 where a path is slower
   hopyard run --paths as-is --client env --server 'ssh host2'    # between endpoints as they are (docs/endpoints.md)
   hopyard run --json | jq '.cells[] | {path, load, goodput: .estimates.goodput_bps.value}'
