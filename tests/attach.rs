@@ -302,6 +302,33 @@ fn one_that_fails_later_is_told_and_the_others_go_on() {
     );
 }
 
+/// A measurement that takes long, one container at a time.
+const LONG: [&str; 8] = [
+    "--ports",
+    "1",
+    "--beside",
+    "1",
+    "--blocks",
+    "1000",
+    "--attachments",
+    "4",
+];
+
+/// A plugin that notes its calls in a file, and the network of it.
+fn counting(room: &Room, calls: &str) -> [String; 1] {
+    plugin(
+        room,
+        "counts",
+        &format!("echo >>{calls}\nexec {REFERENCE}/ptp"),
+    );
+    [conflist(room, "ptp", "counts", "")]
+}
+
+/// The calls of a host's first containers and of some visits.
+fn has_measured(calls: &str) -> bool {
+    fs::read_to_string(calls).is_ok_and(|calls| calls.lines().count() > 24)
+}
+
 #[test]
 fn one_that_is_stopped_tells_what_it_measured() {
     if !has_reference() {
@@ -310,23 +337,8 @@ fn one_that_is_stopped_tells_what_it_measured() {
     apart(|| {
         let room = Room::new();
         let calls = room.name("calls");
-        plugin(
-            &room,
-            "counts",
-            &format!("echo >>{calls}\nexec {REFERENCE}/ptp"),
-        );
-        let networks = [conflist(&room, "ptp", "counts", "")];
-        let long = [
-            "--ports",
-            "1",
-            "--beside",
-            "1",
-            "--blocks",
-            "1000",
-            "--attachments",
-            "4",
-        ];
-        let limited = [&long[..], &["--time-limit", "4s", "--json"]].concat();
+        let networks = counting(&room, &calls);
+        let limited = [&LONG[..], &["--time-limit", "4s", "--json"]].concat();
         let document = attach(&room, &networks, &limited).exits(0).json();
         assert_eq!(document["run"]["end"], "time_limit");
         assert!(
@@ -342,11 +354,9 @@ fn one_that_is_stopped_tells_what_it_measured() {
 
         let directory = room.name("");
         fs::remove_file(&calls).unwrap();
-        let running = Running::start(hopyard(&arguments(&directory, &networks, &long)));
-        // Of its host's first containers, and of some visits.
-        let has_measured =
-            || fs::read_to_string(&calls).is_ok_and(|calls| calls.lines().count() > 24);
-        until("it has measured", Duration::from_secs(60), has_measured);
+        let running = Running::start(hopyard(&arguments(&directory, &networks, &LONG)));
+        let measured = || has_measured(&calls);
+        until("it has measured", Duration::from_secs(60), measured);
         let processes = procs::below(running.pid());
         running.signal(Signal::SIGINT);
         running.wait().exits(130).prints(&[
@@ -359,7 +369,7 @@ fn one_that_is_stopped_tells_what_it_measured() {
         // Its first attachment takes longer than there is time.
         plugin(&room, "slow", &format!("sleep 2\nexec {REFERENCE}/ptp"));
         let slow = [conflist(&room, "slow", "slow", "")];
-        let at_once = [&long[..], &["--time-limit", "1s"]].concat();
+        let at_once = [&LONG[..], &["--time-limit", "1s"]].concat();
         attach(&room, &slow, &at_once)
             .exits(2)
             .says(&["nothing was measured: the time limit came"]);
@@ -374,30 +384,11 @@ fn what_was_measured_stays_when_the_process_that_measures_is_killed() {
     apart(|| {
         let room = Room::new();
         let calls = room.name("calls");
-        plugin(
-            &room,
-            "counted",
-            &format!("echo >> {calls}\nexec {REFERENCE}/ptp"),
-        );
-        let networks = [conflist(&room, "counted", "counted", "")];
+        let networks = counting(&room, &calls);
         let directory = room.name("");
-        let running = Running::start(hopyard(&arguments(
-            &directory,
-            &networks,
-            &[
-                "--ports",
-                "1",
-                "--beside",
-                "1",
-                "--blocks",
-                "2",
-                "--attachments",
-                "1000",
-            ],
-        )));
-        let has_measured =
-            || fs::read_to_string(&calls).is_ok_and(|calls| calls.lines().count() > 24);
-        until("it has measured", Duration::from_secs(60), has_measured);
+        let running = Running::start(hopyard(&arguments(&directory, &networks, &LONG)));
+        let measured = || has_measured(&calls);
+        until("it has measured", Duration::from_secs(60), measured);
         let below = procs::below(running.pid());
         let host = below.iter().find(|p| is_named(p.pid, "hopyard")).unwrap();
         kill(Pid::from_raw(host.pid.cast_signed()), Signal::SIGKILL).unwrap();

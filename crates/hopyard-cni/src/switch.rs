@@ -73,7 +73,7 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
     };
     let index = uplink.as_ref().map(|link| link.index);
     let mac = uplink.as_ref().and_then(|link| link.mac);
-    // A namespace that comes after another one may have its number, and a device there that of the uplink.
+    // A new namespace may get the inode number of one that is gone, and a device in it the index of the old uplink.
     let other = glance.as_ref().filter(|glance| {
         let has_its_mac = glance.uplink_mac.map(|mac| mac.0) == mac;
         glance.uplink != index || conf.switch.is_own && !has_its_mac
@@ -220,9 +220,8 @@ fn with_advice(error: SwitchError, conf: &Conf) -> Error {
     error
 }
 
-/// Takes a device that is about to be removed off the switch, if it can be a port in the network namespace of the switch. A switch that is
-/// gone has none, nor has one of another namespace whose ports all have lost their devices: with that namespace, for example. These ports
-/// are taken away.
+/// Takes a device that is about to be removed off the switch, if it can be a port in the network namespace of the switch. There is nothing
+/// to do where the switch is gone. Where it is in another namespace, it must have no port whose device is there: then that namespace is gone.
 pub(crate) fn release_port(
     switch: &str,
     device: &str,

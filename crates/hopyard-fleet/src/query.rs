@@ -123,7 +123,7 @@ impl DuckDb {
                 String::from_utf8_lossy(&text).into_owned()
             })
         });
-        // Of a program that ends without reading, its status tells, or what it does not say.
+        // A program may end before it has read the script. Then its status says why, or its output lacks rows.
         let failed = written.err().filter(|e| e.kind() != ErrorKind::BrokenPipe);
         let mut problem = failed.map(|e| e.to_string());
         if let Some(said) = child.stdout.take() {

@@ -106,23 +106,23 @@ static __always_inline __u64 maker_of(const __u8 *ip)
 	return mac_from(mac);
 }
 
-/* Never 0 of a port of this version. */
-static __always_inline __u64 saying(__u16 life, __u32 ip)
+/* An IPv4 address and the life of the port that used it; 0, which matches nothing, for a port that an earlier version added. */
+static __always_inline __u64 ip_in_life(__u16 life, __u32 ip)
 {
 	return life ? (__u64)life << 32 | ip : 0;
 }
 
 /*
- * Notes that the table gives an IPv4 address to the sender, for is_plain: it does so as long as the port lives. What another CPU
- * is late to note of a port that is gone has the life of that port.
+ * Notes for is_plain that the table gives an IPv4 address to the sender. That stays true as long as the port lives. A CPU may write
+ * its note after the port is gone: then the life in it is not that of the slot's next port.
  */
-static __always_inline void note_said(const struct claimant *who, const struct address_key *key)
+static __always_inline void note_ip(const struct claimant *who, const struct address_key *key)
 {
 	const __u32 *word = (const void *)key->ip;
 	struct counters *mine = counters_of(who->slot);
 
 	if (mine && !word[0] && !word[1] && word[2] == bpf_htonl(0xffff))
-		mine->said = saying(who->life, word[3]);
+		mine->last_ip = ip_in_life(who->life, word[3]);
 }
 
 /* Is the address the sender's, or, unless it is held to its own, nobody's that the table knows? */
@@ -133,7 +133,7 @@ static __noinline bool may_claim(const struct claimant *who, const struct addres
 	__u64 maker;
 
 	if (address && address->slot == who->slot) {
-		note_said(who, key);
+		note_ip(who, key);
 		return true;
 	}
 	/* First: a port that may send from any Ethernet address would otherwise have the link-local address of a gateway. */
@@ -456,12 +456,12 @@ static __noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac,
 	return is_held(&who) ? DROP_PROTOCOL : CLAIMS_HOLD;
 }
 
-/* Is this the address of a whole port that was found to be its own the last time? */
-static __always_inline bool is_as_said(const struct port *port, const struct counters *mine, const struct ipv4_start *ip)
+/* Is this the address that was found to be the port's own the last time? */
+static __always_inline bool is_last_ip(const struct port *port, const struct counters *mine, const struct ipv4_start *ip)
 {
-	__u64 now = saying(port->life, *(const __u32 *)ip->src);
+	__u64 now = ip_in_life(port->life, *(const __u32 *)ip->src);
 
-	return now && mine->said == now && port->state == STATE_READY;
+	return now && mine->last_ip == now && port->state == STATE_READY;
 }
 
 /*
@@ -478,7 +478,7 @@ static __always_inline bool is_plain(struct __sk_buff *skb, const struct port *p
 
 	if (proto != bpf_htons(ETH_P_IP) || (const void *)(ports + 2) > end || ip->version_ihl != 0x45)
 		return false;
-	if (port->flags & PORT_HELD && !is_as_said(port, mine, ip))
+	if (port->flags & PORT_HELD && !is_last_ip(port, mine, ip))
 		return false;
 	if (ip->protocol == IPPROTO_TCP)
 		wanted = 16;

@@ -70,7 +70,7 @@ struct counters {
 	__u64 too_big;    /* ICMP messages to the party: what it sent is longer than the receiver takes */
 	__u64 told_to;    /* the time up to which these are paid for, ns (see mtu.h) */
 	__u64 drops[DROPS_ROOM];
-	__u64 said;       /* an IPv4 address of its port that it used, and the port's life (see claims.h) */
+	__u64 last_ip;    /* the IPv4 address of the table that its port used last, with the port's life above it (see claims.h) */
 };
 
 #define STATE_FREE 0
@@ -286,7 +286,7 @@ AT(prefix_key, ip, 8);
 SIZE(prefix_key, 24);
 SIZE(flood, 24);
 AT(counters, drops, 64);
-AT(counters, said, 248);
+AT(counters, last_ip, 248);
 SIZE(counters, 256);
 _Static_assert(DROP_REASONS <= DROPS_ROOM, "reasons");
 AT(bucket, burst_bytes, 32);

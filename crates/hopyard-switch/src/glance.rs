@@ -149,11 +149,12 @@ impl Switch {
         Ok(true)
     }
 
-    /// Are the uplink that it had and all its ports gone, as they are when its namespace is? A classifier leaves no link that tells.
+    /// Are its uplink and all its ports gone, as after the end of its namespace? The links of the uplink tell. Classifiers have none, so a
+    /// switch with classifiers counts as in use.
     fn is_deserted(&self) -> Result<bool> {
         let config = self.state.config()?;
         let may_be = config.uplink != 0 && config.hooks() == Hooks::Tcx;
-        // Who was about to exchange the uplink has attached to another one.
+        // While the uplink is being exchanged, programs run at another device already.
         if !may_be || config.flags & SWITCH_MOVING != 0 || self.state.has_ports()? {
             return Ok(false);
         }

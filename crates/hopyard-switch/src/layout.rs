@@ -290,7 +290,7 @@ pub struct Counters {
     #[serde(skip)]
     room: [u64; DROPS_ROOM - DROP_REASONS.len()],
     #[serde(skip)]
-    said: u64,
+    last_ip: u64,
 }
 
 /// Reasons that the maps have room for.
@@ -360,7 +360,7 @@ const _: () = {
     assert!(offset_of!(Address, slot) == 8);
     assert!(size_of::<Address>() == 16);
     assert!(offset_of!(Counters, drops) == 64);
-    assert!(offset_of!(Counters, said) == 248);
+    assert!(offset_of!(Counters, last_ip) == 248);
     assert!(size_of::<Counters>() == 256);
     assert!(offset_of!(Bucket, burst_bytes) == 32);
     assert!(size_of::<Limits>() == 128);

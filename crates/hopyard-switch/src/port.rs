@@ -368,4 +368,4 @@ fn free_slot(taken: &[u32]) -> Option<u32> {
 #[cfg(test)]
 mod remembered;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -119,30 +119,14 @@ impl Switch {
 /// They need root, as they make switches.
 #[cfg(test)]
 mod tests {
-    use hopyard_net::{LinkKind, NetNs, NewLink};
-
     use super::*;
     use crate::layout::{FIRST_PORT, STATION_OWN};
-    use crate::{NewPort, NewSwitch};
+    use crate::port::tests::{add, with_switch};
 
     #[test]
     fn records_of_an_earlier_version_are_completed() {
-        let name = format!("records-{}", std::process::id());
-        let ns = NetNs::create().unwrap();
-        let hub = Handle::new(&ns).unwrap();
-        let kind = LinkKind::veth("q0", None);
-        hub.add_link(&NewLink::new("p0", kind)).unwrap();
-        ns.run(|| {
-            let new = NewSwitch {
-                name: &name,
-                ..NewSwitch::default()
-            };
-            let mut switch = Switch::create(&new).unwrap();
-            let port = NewPort {
-                device: "p0",
-                ..NewPort::default()
-            };
-            switch.add_port(&port).unwrap();
+        with_switch("records", &["p0"], |switch, _| {
+            add(switch, "p0").unwrap();
             let whole = switch.state.port(FIRST_PORT).unwrap();
             assert_eq!(whole.mac_flags, STATION_OWN);
             assert_ne!(whole.life, 0);
@@ -160,8 +144,6 @@ mod tests {
             // A port of this version keeps what it has.
             switch.upgrade().unwrap();
             assert_eq!(switch.state.port(FIRST_PORT).unwrap(), completed);
-            Switch::remove(&name).unwrap();
-        })
-        .unwrap();
+        });
     }
 }

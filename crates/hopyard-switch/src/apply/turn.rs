@@ -20,7 +20,7 @@ pub struct Turn {
 const FILE: &str = "/run/hopyard-switch-apply.lock";
 
 impl Turn {
-    /// Waits for it.
+    /// Waits until nobody else has it.
     ///
     /// # Errors
     /// The file of the lock cannot be opened: the caller is not root.

@@ -3,12 +3,11 @@
 use std::net::Ipv4Addr;
 
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
+use hopyard_net::Handle;
 use hopyard_net::cpu::{current_affinity, pin_current_thread};
-use hopyard_net::{Handle, NetNs};
 
-use super::tests::{add, guest};
+use super::tests::{add, with_switch};
 use super::*;
-use crate::NewSwitch;
 use crate::hook::program_file;
 
 // `TC_ACT_SHOT`, `TC_ACT_REDIRECT`.
@@ -39,30 +38,33 @@ fn verdict(switch: &Switch, hub: &Handle, [from, to]: [&str; 2], ip: Ipv4Addr) -
 
 /// Runs a test with a switch that has port `p1`, and `p0` that is held to an address; both are up.
 fn with_ports(name: &str, held_to: Ipv4Addr, test: impl FnOnce(&mut Switch, &Handle) + Send) {
-    let name = format!("{name}-{}", std::process::id());
-    let ns = NetNs::create().unwrap();
-    let hub = Handle::new(&ns).unwrap();
-    for device in ["p0", "p1"] {
-        guest(&hub, device);
-        for end in [device, &format!("{device}-in")] {
-            hub.set_up(end).unwrap();
-        }
-    }
-    ns.run(|| {
+    with_switch(name, &["p0", "p1"], |switch, hub| {
         // Each CPU has notes of its own.
         let cpus = current_affinity().unwrap();
         pin_current_thread(&cpus[..1]).unwrap();
-        let new = NewSwitch {
-            name: &name,
-            ..NewSwitch::default()
-        };
-        let mut switch = Switch::create(&new).unwrap();
-        hold(&mut switch, held_to);
-        add(&mut switch, "p1").unwrap();
-        test(&mut switch, &hub);
-        Switch::remove(&name).unwrap();
-    })
-    .unwrap();
+        for end in ["p0", "p0-in", "p1", "p1-in"] {
+            hub.set_up(end).unwrap();
+        }
+        hold(switch, held_to);
+        add(switch, "p1").unwrap();
+        test(switch, hub);
+    });
+}
+
+/// Checks that a frame is dropped while the record of a port is changed, and passes with the record as it was.
+fn is_given_with_this_record_alone<const N: usize>(
+    switch: &mut Switch,
+    slot: u32,
+    changed: [(PortRecord, &str); N],
+    says: impl Fn(&Switch) -> u32,
+) {
+    let record = switch.state.port(slot).unwrap();
+    for (change, what) in changed {
+        switch.state.set_port(slot, change).unwrap();
+        assert_eq!(says(switch), DROPPED, "{what}");
+    }
+    switch.state.set_port(slot, record).unwrap();
+    assert_eq!(says(switch), GIVEN);
 }
 
 fn hold(switch: &mut Switch, ip: Ipv4Addr) {
@@ -116,12 +118,7 @@ fn a_receiver_is_found_by_its_record_as_long_as_that_is_whole() {
                 "of an earlier version",
             ),
         ];
-        for (change, what) in changed {
-            switch.state.set_port(slot, change).unwrap();
-            assert_eq!(says(switch), DROPPED, "{what}");
-        }
-        switch.state.set_port(slot, record).unwrap();
-        assert_eq!(says(switch), GIVEN);
+        is_given_with_this_record_alone(switch, slot, changed, says);
     });
 }
 
@@ -158,12 +155,7 @@ fn an_address_that_a_port_used_is_believed_as_long_as_the_port_lives() {
             ),
             (PortRecord { life: 0, ..record }, "of an earlier version"),
         ];
-        for (change, what) in changed {
-            switch.state.set_port(slot, change).unwrap();
-            assert_eq!(says(switch, OWN), DROPPED, "{what}");
-        }
-        switch.state.set_port(slot, record).unwrap();
-        assert_eq!(says(switch, OWN), GIVEN);
+        is_given_with_this_record_alone(switch, slot, changed, |switch| says(switch, OWN));
     });
 }
 

@@ -14,17 +14,41 @@ fn the_lowest_free_slot_is_taken_until_there_is_none() {
     assert_eq!(free_slot(&up_to(MAX_SLOTS)), None);
 }
 
-pub(super) fn guest(hub: &Handle, name: &str) -> u32 {
+fn guest(hub: &Handle, name: &str) -> u32 {
     let kind = LinkKind::veth(format!("{name}-in"), None);
     hub.add_link(&NewLink::new(name, kind)).unwrap();
     hub.link(name).unwrap().index
 }
 
-pub(super) fn add(switch: &mut Switch, device: &str) -> Result<()> {
+pub(crate) fn add(switch: &mut Switch, device: &str) -> Result<()> {
     switch.add_port(&NewPort {
         device,
         ..NewPort::default()
     })
+}
+
+/// Runs a test with an empty switch, in a namespace with pairs of these devices.
+pub(crate) fn with_switch(
+    name: &str,
+    devices: &[&str],
+    test: impl FnOnce(&mut Switch, &Handle) + Send,
+) {
+    let name = format!("{name}-{}", std::process::id());
+    let ns = NetNs::create().unwrap();
+    let hub = Handle::new(&ns).unwrap();
+    for device in devices {
+        guest(&hub, device);
+    }
+    ns.run(|| {
+        let new = NewSwitch {
+            name: &name,
+            ..NewSwitch::default()
+        };
+        let mut switch = Switch::create(&new).unwrap();
+        test(&mut switch, &hub);
+        Switch::remove(&name).unwrap();
+    })
+    .unwrap();
 }
 
 /// Takes up all records but those in use, as ports of this device: attaching some thousand devices
@@ -173,18 +197,9 @@ fn a_switch_goes_with_its_last_port_and_tells_of_each() {
 /// Needs root, as it makes a switch.
 #[test]
 fn the_record_says_whether_its_address_is_the_guests_own() {
-    let name = format!("own-{}", std::process::id());
-    let ns = NetNs::create().unwrap();
-    let hub = Handle::new(&ns).unwrap();
-    guest(&hub, "p0");
-    let own = Mac(hub.link("p0-in").unwrap().mac.unwrap());
-    let other = Mac([2, 0, 0, 0, 0, 1]);
-    ns.run(|| {
-        let new = NewSwitch {
-            name: &name,
-            ..NewSwitch::default()
-        };
-        let mut switch = Switch::create(&new).unwrap();
+    with_switch("own", &["p0"], |switch, hub| {
+        let own = Mac(hub.link("p0-in").unwrap().mac.unwrap());
+        let other = Mac([2, 0, 0, 0, 0, 1]);
         for (macs, is_own) in [([own, other], true), ([other, own], false)] {
             let port = NewPort {
                 device: "p0",
@@ -195,18 +210,9 @@ fn the_record_says_whether_its_address_is_the_guests_own() {
             let record = switch.state.port(FIRST_PORT).unwrap();
             assert_eq!(record.mac, macs[0].to_number());
             assert_eq!(record.mac_flags == STATION_OWN, is_own);
-            let flags = |mac: Mac| {
-                switch
-                    .state
-                    .stations
-                    .get(&station_key(mac, 0), 0)
-                    .unwrap()
-                    .flags
-            };
-            assert_eq!((flags(own), flags(other)), (STATION_OWN, 0));
+            let station = |mac: Mac| switch.state.stations.get(&station_key(mac, 0), 0).unwrap();
+            assert_eq!((station(own).flags, station(other).flags), (STATION_OWN, 0));
             switch.remove_port("p0").unwrap();
         }
-        Switch::remove(&name).unwrap();
-    })
-    .unwrap();
+    });
 }

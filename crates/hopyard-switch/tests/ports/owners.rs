@@ -4,7 +4,7 @@ use crate::frames::{EXPERIMENT, frame};
 use crate::listen::{Ear, who};
 use crate::site::{Site, guest_mac};
 
-/// As many frames as it takes to find who remembers wrongly.
+/// The program remembers at the first frame whom it found, and uses that for the next ones.
 const FRAMES: usize = 3;
 
 /// Who hears frames that a guest sends to an address, one after another.
