@@ -11,11 +11,17 @@ use crate::meter::OwnProcesses;
 use crate::model::CpuUse;
 use crate::units::ns;
 
-/// The idle machine is read over this span.
-const QUIET: Duration = Duration::from_millis(300);
-/// In at most this many windows.
-const QUIET_WINDOWS: u32 = 3;
-/// A window whose bounds are this close is enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
+/// The idle machine is read in windows of this length.
+const WINDOW: Duration = Duration::from_millis(100);
+/// So many have to agree: a burst of the kernel's own work, as after the removal of labs, raises a window or two.
+const AGREEING: usize = 3;
+/// They agree if they are this close to each other: as a cost it is 1 % of a CPU, of which the middle one has less.
+const ALIKE_CORES: f64 = 0.01;
+/// There are at most this many.
+const MOST_WINDOWS: usize = 12;
+/// The least time that a reading takes.
+const QUIET: Duration = WINDOW.saturating_mul(AGREEING as u32);
+/// A window whose bounds are this close is exact enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
 const CLOSE_CORES: f64 = 0.001;
 /// A reading that nothing disturbed holds this long. Short blocks share one: read in each of them, it would take a third of their time.
 const HOLDS: Duration = Duration::from_secs(5);
@@ -71,8 +77,8 @@ impl QuietCores {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QuietReading {
     pub(crate) cores: QuietCores,
-    /// Whether the hypervisor, other processes or the removal of namespaces disturbed it. Then it counts for one block alone: several
-    /// blocks would have the same error, which no interval over blocks shows.
+    /// Whether the hypervisor, other processes, the removal of namespaces or other work of the kernel disturbed it. Then it counts for
+    /// one block alone: several blocks would have the same error, which no interval over blocks shows.
     pub(crate) is_disturbed: bool,
     /// How long it took, and when it ended.
     pub(crate) took: Duration,
@@ -113,7 +119,7 @@ impl Sampler {
         (QUIET + DUST).mul_f64(share.min(1.0))
     }
 
-    /// What the idle machine uses: the most precise reading of a few windows.
+    /// What the idle machine uses: that of some windows which agree.
     ///
     /// # Errors
     /// The meter fails, or the user wants to stop.
@@ -121,34 +127,31 @@ impl Sampler {
         Ok(self.read_quiet()?.cores)
     }
 
-    /// The same, with what disturbed the last of these windows.
+    /// The same, and whether none agreed.
     ///
     /// # Errors
     /// As [`Sampler::quiet_cores`].
     pub(crate) fn read_quiet(&self) -> Result<QuietReading, Error> {
         let began = Instant::now();
         let is_clear = wait_for_netns_cleanup()?;
-        let mut used = self.used_by_others()?;
-        let mut cores = QuietCores::of(&used);
-        for _ in 1..QUIET_WINDOWS {
-            if cores.is_close() {
-                break;
-            }
-            used = self.used_by_others()?;
-            cores = cores.closer(QuietCores::of(&used));
+        let mut windows = Vec::new();
+        let mut agreed = None;
+        while agreed.is_none() && windows.len() < MOST_WINDOWS {
+            windows.push(self.used_by_others(WINDOW)?);
+            agreed = agreeing(&windows);
         }
         Ok(QuietReading {
-            cores,
-            is_disturbed: !is_clear || is_disturbed(&used),
+            cores: agreed.unwrap_or_else(|| closest(&windows)),
+            is_disturbed: !is_clear || agreed.is_none(),
             took: began.elapsed(),
             ended: Instant::now(),
         })
     }
 
     /// CPU use in a window without a load.
-    fn used_by_others(&self) -> Result<CpuUse, Error> {
+    fn used_by_others(&self, window: Duration) -> Result<CpuUse, Error> {
         let opened = self.meter.open(OwnProcesses::default())?;
-        wait_until(clock::monotonic_ns() + ns(QUIET))?;
+        wait_until(clock::monotonic_ns() + ns(window))?;
         Ok(self.meter.close(OwnProcesses::default())?.since(&opened))
     }
 
@@ -157,13 +160,34 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::quiet_cores`].
     pub fn idle_state(&self) -> Result<IdleState, Error> {
-        let used = self.used_by_others()?;
+        let used = self.used_by_others(QUIET)?;
         let machine = used.elapsed_ns * f64::from(used.cpus);
         Ok(IdleState {
             foreign_ratio: used.foreign_ns / machine,
             steal_ratio: used.steal_ns / machine,
         })
     }
+}
+
+/// The middle one of the lowest windows that nothing disturbed, if they agree: what the idle machine does besides is more at times, and
+/// never less.
+fn agreeing(windows: &[CpuUse]) -> Option<QuietCores> {
+    let clear = windows.iter().filter(|used| !is_disturbed(used));
+    let mut cores: Vec<_> = clear.map(QuietCores::of).collect();
+    cores.sort_by(|a, b| a.least.total_cmp(&b.least));
+    let lowest = cores.get(..AGREEING)?;
+    let span = lowest[AGREEING - 1].least - lowest[0].least;
+    (span <= ALIKE_CORES).then_some(lowest[AGREEING / 2])
+}
+
+/// The most precise window, and of several the lowest. That of an idle machine if there are none.
+fn closest(windows: &[CpuUse]) -> QuietCores {
+    let order = |a: &QuietCores, b: &QuietCores| {
+        let by_span = a.span().total_cmp(&b.span());
+        by_span.then(a.least.total_cmp(&b.least))
+    };
+    let cores = windows.iter().map(QuietCores::of).min_by(order);
+    cores.unwrap_or_else(|| QuietCores::from(0.0))
 }
 
 /// Whether something else used the machine, or the hypervisor hides what did.
@@ -197,24 +221,60 @@ mod tests {
         assert!(!reading(true, 0).holds());
     }
 
-    #[test]
-    fn steal_other_processes_and_new_ones_disturb_a_reading() {
-        let idle = CpuUse {
-            elapsed_ns: 3e8,
+    /// A window of 100 ms in which the machine used so much of a CPU.
+    fn window(cores: f64) -> CpuUse {
+        let elapsed_ns = 1e8;
+        CpuUse {
+            elapsed_ns,
             cpus: 2,
-            busy_ns: 1e6,
+            busy_ns: cores * elapsed_ns,
             ..CpuUse::default()
-        };
-        assert!(!is_disturbed(&idle));
-        for change in [
-            |used: &mut CpuUse| used.steal_ns = 1e7,
-            |used: &mut CpuUse| (used.foreign_ns, used.busy_ns) = (1.3e7, 1.4e7),
-            |used: &mut CpuUse| used.forks = 4,
-        ] {
-            let mut used = idle;
-            change(&mut used);
+        }
+    }
+
+    fn disturb(change: impl FnOnce(&mut CpuUse)) -> CpuUse {
+        let mut used = window(0.01);
+        change(&mut used);
+        used
+    }
+
+    fn disturbances() -> [CpuUse; 3] {
+        [
+            disturb(|used| used.steal_ns = 1e7),
+            disturb(|used| (used.foreign_ns, used.busy_ns) = (4.3e6, 5.3e6)),
+            disturb(|used| used.forks = 4),
+        ]
+    }
+
+    #[test]
+    fn steal_other_processes_and_new_ones_disturb_a_window() {
+        assert!(!is_disturbed(&window(0.01)));
+        for used in disturbances() {
             assert!(is_disturbed(&used), "{used:?}");
         }
+    }
+
+    #[test]
+    fn a_burst_of_the_kernels_own_work_is_not_what_the_idle_machine_uses() {
+        let agreed = |cores: &[f64]| {
+            let windows: Vec<_> = cores.iter().copied().map(window).collect();
+            agreeing(&windows).map(|cores| (cores.least * 1000.0).round())
+        };
+        assert_eq!(agreed(&[0.014, 0.012, 0.017]), Some(14.0));
+        assert_eq!(agreed(&[0.46, 0.46, 0.3, 0.014]), None);
+        assert_eq!(agreed(&[0.46, 0.017, 0.3, 0.014, 0.012]), Some(14.0));
+        // A steady load of the machine's own is part of it.
+        assert_eq!(agreed(&[0.25, 0.255, 0.252]), Some(252.0));
+    }
+
+    #[test]
+    fn windows_that_something_disturbed_do_not_count_while_there_are_others() {
+        let mut windows = disturbances().to_vec();
+        windows.extend([0.02, 0.022].map(window));
+        assert_eq!(agreeing(&windows), None);
+        assert_eq!(closest(&windows).least, 0.01);
+        windows.push(window(0.025));
+        assert_eq!(agreeing(&windows), Some(0.022.into()));
     }
 
     #[test]
