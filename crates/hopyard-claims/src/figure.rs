@@ -63,6 +63,29 @@ impl Figure {
         }
     }
 
+    /// What most blocks show, and how far blocks differ from each other, on the scale of the figure: a block or two that the machine
+    /// disturbed move neither. No interval, so nothing is judged by it. `None` for what has no value of its own in each block, or the
+    /// same in most.
+    pub(super) fn of_most_blocks(&self) -> Option<(f64, f64)> {
+        /// The median distance from the middle, over the standard deviation, of normal values.
+        const MEDIAN_OVER_SD: f64 = 0.6745;
+        let spread = |values: &[f64]| {
+            let middle = stats::hodges_lehmann(values)?;
+            let apart = values.iter().map(|value| (value - middle).abs());
+            let spread = stats::median(apart.collect())? / MEDIAN_OVER_SD;
+            (spread > 0.0).then_some((middle, spread))
+        };
+        match self {
+            Self::Ratio { a, b } if a.iter().chain(b).all(|value| *value > 0.0) => {
+                let logs = a.iter().zip(b).map(|(a, b)| (a / b).ln());
+                let (middle, of_logs) = spread(&logs.collect::<Vec<_>>())?;
+                Some((middle.exp(), middle.exp() * of_logs))
+            }
+            Self::Level(values) | Self::Share(values) => spread(values),
+            _ => None,
+        }
+    }
+
     /// Why it has no interval, where it has none.
     pub(super) fn unknown(&self) -> String {
         let (blocks, otherwise) = match self {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::bounds::Bounds;
 use super::demand::{PlanDemand, needs_profile, part};
+use super::figure::Figure;
 use super::rule::Check;
 use super::verdict::{Judged, checks, together};
 use super::{Chosen, Evidence};
@@ -170,32 +171,61 @@ fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
     let points = part.report.points.iter().zip(&part.places);
     points.filter_map(move |(point, place)| {
         let own = &point.measured;
-        let is_outside = bounds.margin(own.value) < 0.0;
+        let seen = Seen::of(own, &place.figure);
+        let is_outside = bounds.margin(seen.value) < 0.0;
         // If only a disturbed window is above 0, no number of others shows that nothing is.
         let is_hopeless = bounds.ask_for_none() && own.value > 0.0;
         let is_open = point.lies == BoundPosition::Across && !place.cells.is_empty();
+        let confidence = if is_outside { &place.wide } else { own }.confidence;
         (is_open && !is_hopeless).then(|| Open {
             check: part.check,
             cells: &place.cells,
             known: own.n as f64,
-            missing: missing(if is_outside { &place.wide } else { own }, bounds),
+            missing: missing(&seen, confidence, bounds),
             is_outside,
         })
     })
 }
 
-/// Blocks that are missing until the last look decides with the probability [`stats::POWER`], if value and spread are those of this
-/// interval, which is of an early look. Infinite for a value on the bound.
-pub(super) fn missing(measured: &Estimate, bounds: Bounds) -> f64 {
-    let last = 1.0 - (1.0 - measured.confidence) / EARLY;
-    let error = measured.standard_error().filter(|error| *error > 0.0);
+/// What was seen of a figure, by which further blocks are planned.
+pub(super) struct Seen {
+    value: f64,
+    /// Standard deviation of a block.
+    spread: f64,
+    blocks: usize,
+}
+
+impl Seen {
+    /// What the interval of all blocks says. One block that the machine disturbed moves the mean of eight to a bound, and seems to make
+    /// it a matter of hundreds: where a few differ much more than most, what most show.
+    pub(super) fn of(measured: &Estimate, figure: &Figure) -> Self {
+        /// How many times the spread of most blocks that of all is where a few are not of their kind.
+        const FEW_APART: f64 = 2.0;
+        let error = measured.standard_error().unwrap_or(0.0);
+        let of_all = (measured.value, error * (measured.n as f64).sqrt());
+        let of_most = figure.of_most_blocks();
+        let of_most = of_most.filter(|(_, spread)| of_all.1 > FEW_APART * spread);
+        let (value, spread) = of_most.unwrap_or(of_all);
+        Self {
+            value,
+            spread,
+            blocks: measured.n,
+        }
+    }
+}
+
+/// Blocks that are missing until the last look decides with the probability [`stats::POWER`], if value and spread are those that were
+/// seen. `confidence` is that of an early look. Infinite for a value on the bound.
+pub(super) fn missing(seen: &Seen, confidence: f64, bounds: Bounds) -> f64 {
+    let last = 1.0 - (1.0 - confidence) / EARLY;
     // A figure without spread is sure with any number.
-    let needed = error.map_or(Some(0), |error| {
-        let spread = error * (measured.n as f64).sqrt();
-        let distance = bounds.distance(measured.value) / spread;
+    let needed = if seen.spread > 0.0 {
+        let distance = bounds.distance(seen.value) / seen.spread;
         stats::blocks_needed(distance, last, stats::POWER)
-    });
-    let missing = needed.map(|needed| f64::from(needed) - measured.n as f64);
+    } else {
+        Some(0)
+    };
+    let missing = needed.map(|needed| f64::from(needed) - seen.blocks as f64);
     missing
         .unwrap_or(f64::INFINITY)
         .max(f64::from(FOR_A_VERDICT))

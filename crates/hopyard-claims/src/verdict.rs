@@ -51,6 +51,7 @@ pub(super) struct Judged<'a> {
 /// What a point is of.
 pub(super) struct Place {
     pub(super) cells: Vec<Cell>,
+    pub(super) figure: Figure,
     /// The interval by which it is shown to be outside the bounds.
     pub(super) wide: Estimate,
 }
@@ -96,7 +97,7 @@ fn of_points<'a>(
     let asked = Confidences::of(check.over, gathered.points.len(), all, gathered.confidence);
     let mut untested = gathered.untested;
     let mut points = Vec::new();
-    let (mut figures, mut of) = (Vec::new(), Vec::new());
+    let mut of: Vec<Place> = Vec::new();
     let grade_bounds = check.grade.as_ref().map(Grade::bounds);
     let mut grades = Vec::new();
     for point in gathered.points {
@@ -114,9 +115,11 @@ fn of_points<'a>(
                     published: point.published,
                     measured,
                 });
-                figures.push(point.figure);
-                let cells = point.cells;
-                of.push(Place { cells, wide });
+                of.push(Place {
+                    cells: point.cells,
+                    figure: point.figure,
+                    wide,
+                });
             }
             None => {
                 let at = [gathered.what.as_str(), &point.at].join(" ");
@@ -176,7 +179,7 @@ fn of_points<'a>(
                 } else {
                     asked.within
                 };
-                smallest_effect(&figures[at], bounds, confidence)
+                smallest_effect(&of[at].figure, bounds, confidence)
             }),
         deciding,
         points,

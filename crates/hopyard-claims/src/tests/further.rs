@@ -125,6 +125,26 @@ fn what_is_decided_or_takes_too_long_is_left_alone() {
     );
 }
 
+/// One block of eight that the machine disturbed moves the mean to the bound, where no number of blocks decides; the others do not.
+#[test]
+fn a_disturbed_block_does_not_make_a_claim_hopeless() {
+    let of = |disturbed: f64| {
+        let mut run = timed_of(&[("veth", 1e9), ("bridge", 0.99e9)], 8, 0.01);
+        let in_block = |sample: &&mut crate::model::Sample| sample.cell == 1 && sample.block == 7;
+        for sample in run.samples.iter_mut().filter(in_block) {
+            if let Outcome::Measured(m) = &mut sample.outcome {
+                m.received.bytes = (m.received.bytes as f64 * disturbed) as u64;
+            }
+        }
+        next(&text_of("paths", &[("X1", X1)]), run, 120)
+    };
+    assert!(of(1.0).is_none(), "it holds");
+    for disturbed in [0.8, 0.6] {
+        let further = of(disturbed).unwrap();
+        assert_eq!(further.demand.plan.blocks.max, 8, "{disturbed}");
+    }
+}
+
 /// Where most of the points decide, it takes those alone that make most of them.
 #[test]
 fn of_most_points_the_nearest_decide() {

@@ -5,7 +5,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::bounds::Bounds;
-use crate::further::{EARLY, MOST_TIMES, at_once, missing};
+use crate::figure::Figure;
+use crate::further::{EARLY, MOST_TIMES, Seen, at_once, missing};
 use crate::model::FOR_A_VERDICT;
 use crate::place::CONFIDENCE;
 use crate::stats::{Samples, mean_interval, standard_normal};
@@ -37,7 +38,9 @@ fn outcomes(distance: f64, claims: u32) -> Outcomes {
             if lies != BoundPosition::Across {
                 break;
             }
-            more = at_once(values.len() as f64, missing(&seen, bounds));
+            let seen = Seen::of(&seen, &Figure::Level(values.clone()));
+            let missing = missing(&seen, confidence, bounds);
+            more = at_once(values.len() as f64, missing);
         }
         let share = 1.0 / f64::from(claims);
         match lies {
