@@ -18,7 +18,7 @@ const AGREEING: usize = 3;
 /// They agree if they are this close to each other: as a cost it is 1 % of a CPU, of which the middle one has less.
 const ALIKE_CORES: f64 = 0.01;
 /// There are at most this many.
-const MOST_WINDOWS: usize = 12;
+const MOST_WINDOWS: usize = 6;
 /// The least time that a reading takes.
 const QUIET: Duration = WINDOW.saturating_mul(AGREEING as u32);
 /// A window whose bounds are this close is exact enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
