@@ -52,8 +52,26 @@ fn calls(room: &Room, file: &str) -> Calls {
     calls
 }
 
-/// What the client and the server of a load call, by this API with so many flows.
+/// What the client and the server of a load call, by this API with so many flows. A window has to be so long that the greetings of flows,
+/// which use sockets, stay below a twentieth of all calls, on a machine on which others run too.
 fn of_both(room: &Room, load: &str, api: &str, flows: u32) -> [Calls; 2] {
+    let mut seen = Err("no window".to_owned());
+    for window_ms in [600, 2400, 9600] {
+        seen = in_window(room, load, (api, flows), window_ms);
+        if seen.is_ok() {
+            break;
+        }
+    }
+    seen.unwrap()
+}
+
+/// The same in a window of this length; an error if too little was sent in it.
+fn in_window(
+    room: &Room,
+    load: &str,
+    (api, flows): (&str, u32),
+    window_ms: u64,
+) -> Result<[Calls; 2], String> {
     let (mut server, mut client) = (traced(&room.name("server")), traced(&room.name("client")));
     let mut spec = spec(load, flows);
     spec["api"] = json!(api);
@@ -66,17 +84,18 @@ fn of_both(room: &Room, load: &str, api: &str, flows: u32) -> [Calls; 2] {
         "do": "connect", "spec": spec, "address": "127.0.0.1", "ports": serving["ports"], "cpus": cpus, "patience_ms": 5000
     }));
     assert_eq!(connected["is"], "connected", "{connected}");
-    // Long enough that the greetings of flows, which use sockets, stay below a twentieth of all calls on a slow machine too.
-    let run = timetable(100, 600);
+    let run = timetable(100, window_ms);
     for end in [&mut server, &mut client] {
         end.say(&run);
     }
     let told = [&mut client, &mut server].map(Worker::hear);
     let messages = |end: &Value| end["received"]["messages"].as_u64().unwrap_or(0);
-    assert!(told.iter().any(|end| messages(end) > 50), "{told:#?}");
     client.hang_up();
     server.hang_up();
-    ["client", "server"].map(|end| calls(room, end))
+    if told.iter().all(|end| messages(end) <= 50) {
+        return Err(format!("{load} by {api}: {told:#?}"));
+    }
+    Ok(["client", "server"].map(|end| calls(room, end)))
 }
 
 #[test]
