@@ -12,7 +12,7 @@ use crate::support::host::unharmed;
 use crate::support::{tell, unless_disturbed, waiting};
 
 /// Sessions side by side: they wait more than they compute.
-const SIDE_BY_SIDE: usize = 2;
+const SIDE_BY_SIDE: usize = 4;
 /// The session that is disturbed. The first is the run's look at the endpoints, the second that of its first sample.
 const DISTURBED: &str = "2";
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::{need_root, tell};
 
 /// So many tests run beside each other. They fill two CPUs; more would make each other late and end no sooner.
-const BESIDE: usize = 4;
+const BESIDE: usize = 6;
 /// A test that has the machine for longer is told by name, for whoever wants the tests faster.
 const LONG: Duration = Duration::from_secs(10);
 
