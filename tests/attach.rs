@@ -1,7 +1,7 @@
 //! `hopyard attach`: CNI plugins beside each other.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -41,9 +41,7 @@ fn conflist(room: &Room, name: &str, kind: &str, keys: &str) -> String {
 
 /// A plugin that is a script; `CNI_COMMAND` tells what it is asked.
 fn plugin(room: &Room, name: &str, script: &str) {
-    let file = room.at(name);
-    fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    room.program(name, format!("#!/bin/sh\n{script}\n"));
 }
 
 /// The program with networks and small numbers.

@@ -41,11 +41,9 @@ struct Tree {
 impl Tree {
     /// A git tree with a commit for each kernel, the good one first.
     fn of(kernels: &[&str]) -> Self {
-        use std::os::unix::fs::PermissionsExt;
         let room = Room::new();
         std::fs::create_dir(room.at("linux")).unwrap();
-        let program = room.file("hopyard", HOPYARD);
-        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        room.program("hopyard", HOPYARD);
         room.file("good", "diff=0");
         let tree = Self { room };
         tree.git(&["init", "-q"]);

@@ -8,7 +8,6 @@ mod ssh;
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -77,9 +76,7 @@ impl Site {
     /// The same as a file of that name, to either end.
     fn script_to(&self, end: &NetNs, name: &str, text: &str) -> String {
         let text = text.replace("$ENTER", &enter(end));
-        let file = self.room.file(name, format!("#!/bin/sh\n{text}\n"));
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        file
+        self.room.program(name, format!("#!/bin/sh\n{text}\n"))
     }
 
     /// `hopyard run` between the two.

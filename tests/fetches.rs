@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::cli::{PROGRAM, Running, Said};
 use crate::support::kernels::no_kernel;
+use crate::support::plan::write_program;
 use crate::support::{beside, until};
 
 /// A mirror with kernels as Debian and Ubuntu pack them, and an apt that fetches from it as an attacker may have it.
@@ -94,8 +95,7 @@ impl Mirror {
         );
         for (name, text) in [("apt-get", get), ("apt-cache", cache)] {
             let program = at("bin").join(name);
-            fs::write(&program, text).unwrap();
-            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(program, text);
         }
         Self(home)
     }

@@ -285,11 +285,8 @@ fn the_nodes_of_a_slurm_allocation_are_a_fleet() {
         let site = Site::new(2);
         std::fs::create_dir(site.room.at("bin")).unwrap();
         let script = |name: &str, text: &str| {
-            use std::os::unix::fs::PermissionsExt;
-            let file = site
-                .room
-                .file(&format!("bin/{name}"), format!("#!/bin/sh\n{text}\n"));
-            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let text = format!("#!/bin/sh\n{text}\n");
+            site.room.program(&format!("bin/{name}"), text);
         };
         script(
             "scontrol",

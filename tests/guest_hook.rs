@@ -1,7 +1,6 @@
 //! The hook of libvirt and script of Xen in `contrib/libvirt`, called as these call it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,6 +9,7 @@ use hopyard_switch::Mac;
 
 use crate::support::apart;
 use crate::support::cli::{PROGRAM, Said};
+use crate::support::plan::write_program;
 use crate::support::site::{Site, nothing_stands};
 
 const HOOK: &str = concat!(
@@ -211,8 +211,7 @@ fn a_start_that_cannot_be_undone_undoes_the_rest_and_says_both_reasons() {
              esac\nexec {PROGRAM} \"$@\"\n"
         );
         fs::create_dir(bin).unwrap();
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, script);
         let port = |n: usize| format!("<h:port pdev='up0' mac='{}'/>", mac(&site, n));
         let ports = [0, 1, 2].map(port).concat();
         let text = definition_of(&site, &[0, 1, 2], &ports);

@@ -1,7 +1,6 @@
 //! Guests under `--kernel` that say what they want: a program in the place of QEMU, which boots nothing.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use crate::support::beside;
 use crate::support::cli::{Running, Said, hopyard};
 use crate::support::kernels::no_kernel;
 use crate::support::plan::plan;
+use crate::support::plan::write_program;
 
 /// A directory with a QEMU that boots nothing and says what the caller chooses, before the order and after it.
 struct Impostor(tempfile::TempDir);
@@ -35,15 +35,13 @@ impl Impostor {
         let (home, bin) = (self.0.path(), self.0.path().join("bin"));
         let program = bin.join("qemu-system-x86_64");
         let hello = r#"echo '{"is":"hello","version":"x"}'; read -r order"#;
-        fs::write(
+        write_program(
             &program,
             format!(
                 "#!/bin/sh\ncd {}\n{hello}\n{script}\nexec sleep 300\n",
                 home.display()
             ),
-        )
-        .unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        );
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         let plan = home.join("mine.toml");
         let mut command = hopyard(&["run", plan.to_str().unwrap(), "--seed", "7"]);

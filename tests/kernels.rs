@@ -11,7 +11,6 @@ mod tunnels;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -25,6 +24,7 @@ use serde_json::Value;
 use crate::support::cli::{PROGRAM, Running, Said, hopyard, pid, run};
 use crate::support::host::unharmed;
 use crate::support::kernels::{guests_boot_one, kernel};
+use crate::support::plan::write_program;
 use crate::support::walk::has_module;
 use crate::support::{beside, cell, skip_part, tell, until, waiting};
 
@@ -266,8 +266,7 @@ exit 1
         home.display()
     );
     let program = home.join("qemu-system-x86_64");
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(program, script);
     format!("{}:{}", home.display(), std::env::var("PATH").unwrap())
 }
 

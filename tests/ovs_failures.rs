@@ -1,6 +1,5 @@
 //! Open vSwitch that is not there, too old, broken, or dies: a sentence that names it, and nothing left.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -69,8 +68,7 @@ fn a_daemon_that_dies_fails_its_sample_by_name_and_the_run_goes_on() {
 /// PATH.
 fn with_stand_ins(room: &Room, stand_ins: &[(&str, &str)], words: &[&str]) -> Command {
     for (name, script) in stand_ins {
-        let file = room.file(name, format!("#!/bin/sh\n{script}\n"));
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        room.program(name, format!("#!/bin/sh\n{script}\n"));
     }
     let path = std::env::var("PATH").unwrap();
     let mut command = hopyard(words);

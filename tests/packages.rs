@@ -1,13 +1,13 @@
 //! `scripts/need`: installs packages and starts no services, and leaves those of others alone.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::beside;
 use crate::support::cli::Running;
 use crate::support::plan::Room;
+use crate::support::plan::write_program;
 
 /// A package's script as debhelper makes it. It waits in the middle until the test lets it go on.
 const POSTINST: &str = r#"#!/bin/sh
@@ -49,11 +49,6 @@ exec chroot /mnt/root /bin/bash -c '
     exec bash /tmp/inside.sh'
 "##;
 
-fn executable(file: &Path, text: &str) {
-    fs::write(file, text).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 /// A service's script that notes what it was told.
 fn service(name: &str) -> String {
     format!(
@@ -70,17 +65,17 @@ fn repository(room: &Room) {
     }
     let control = "Package: test-service\nVersion: 1\nArchitecture: all\nMaintainer: none\nDescription: a test\n";
     fs::write(package.join("DEBIAN/control"), control).unwrap();
-    executable(&package.join("DEBIAN/postinst"), POSTINST);
-    executable(
-        &package.join("etc/init.d/test-service"),
-        &service("test-service"),
+    write_program(package.join("DEBIAN/postinst"), POSTINST);
+    write_program(
+        package.join("etc/init.d/test-service"),
+        service("test-service"),
     );
     fs::write(
         package.join("lib/systemd/system/test-service.service"),
         UNIT,
     )
     .unwrap();
-    executable(&room.at("other"), &service("other"));
+    write_program(room.at("other"), service("other"));
     let script = "cd \"$ROOM\" && mkdir repo && dpkg-deb -b package repo/test-service.deb && cd repo && \
                   { dpkg-deb -f test-service.deb; echo Filename: ./test-service.deb; \
                   echo Size: $(stat -c %s test-service.deb); \

@@ -1,6 +1,5 @@
 //! What `scripts/unit` prints last, of what its cargo printed and its tests skipped.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::support::beside;
@@ -13,11 +12,8 @@ fn unit(cargo: &str) -> (Option<i32>, String) {
     // The programs it starts would be taken for left behind by tests that compare the whole machine.
     let _beside = beside();
     let room = Room::new();
-    let [stand_in, ..] = ["cargo", "lab-1", "other-1", "hopyard_stats-1"].map(|name| {
-        let file = room.file(name, format!("#!/bin/sh\n{cargo}\n"));
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        file
-    });
+    let [stand_in, ..] = ["cargo", "lab-1", "other-1", "hopyard_stats-1"]
+        .map(|name| room.program(name, format!("#!/bin/sh\n{cargo}\n")));
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/unit");
     let output = Command::new(unit)
         .env("CARGO", &stand_in)

@@ -1,6 +1,5 @@
 //! Workers that die, stop, keep silent or talk nonsense: a failed cell with its cause, and on it goes.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -154,9 +153,8 @@ fn a_stopped_worker_fails_its_cell_and_the_run_goes_on() {
 
 /// A program that stands in for the worker: a shell script.
 fn stand_in(room: &Room, script: &str) -> PathBuf {
-    let file = room.file("stand-in", format!("#!/bin/sh\n{script}\n"));
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-    file.into()
+    room.program("stand-in", format!("#!/bin/sh\n{script}\n"))
+        .into()
 }
 
 fn hello(version: u32) -> String {

@@ -138,9 +138,7 @@ fn pods_are_reached_by_a_kubectl_that_says_nothing_of_cuts() {
             site.prefix(1),
             site.prefix(2)
         );
-        let file = site.room.file("bin/kubectl", script);
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        site.room.program("bin/kubectl", script);
         let words = [&["run", "-o", "out"], &LIST[..], &SHORT[..]].concat();
         let said = site.run(&words);
         is_measured_without_the_one_that_is_cut(&said, &site);

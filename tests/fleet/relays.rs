@@ -1,12 +1,10 @@
 //! Pairs that relays run: processes of their own in namespaces of their own, as on other machines.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-
 use nix::sys::signal::{Signal, kill};
 
 use super::*;
 use crate::support::cli::{PATIENCE, pid};
+use crate::support::plan::write_program;
 use crate::support::procs::Process;
 use crate::support::waiting;
 
@@ -190,8 +188,7 @@ fn a_relay_that_reaches_nothing_gets_few_pairs_and_costs_no_machine() {
         let bin = site.room.at("bad");
         std::fs::create_dir(&bin).unwrap();
         let no_way = bin.join("nsenter");
-        std::fs::write(&no_way, "#!/bin/sh\nexit 1\n").unwrap();
-        std::fs::set_permissions(&no_way, Permissions::from_mode(0o755)).unwrap();
+        write_program(&no_way, "#!/bin/sh\nexit 1\n");
         let bad = format!(
             "sh -c 'export PATH={}:$PATH; exec \"$@\"' bad",
             bin.display()

@@ -1,6 +1,8 @@
 //! Plans and directories for runs.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -38,6 +40,32 @@ impl Room {
         std::fs::write(self.at(name), text).unwrap();
         self.name(name)
     }
+
+    /// Writes a program, such as a script, and gives its name.
+    pub(crate) fn program(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        write_program(self.at(name), text);
+        self.name(name)
+    }
+}
+
+/// Writes a program by a process of its own. What another thread starts meanwhile would have a file of this process still open for
+/// writing, and nobody can run a program while that is so ("Text file busy").
+pub(crate) fn write_program(file: impl AsRef<Path>, text: impl AsRef<[u8]>) {
+    let mut install = Command::new("install");
+    let mut child = install
+        .args(["-m", "755", "/dev/stdin"])
+        .arg(file.as_ref())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(text.as_ref()).unwrap();
+    drop(stdin);
+    assert!(
+        child.wait().unwrap().success(),
+        "{}",
+        file.as_ref().display()
+    );
 }
 
 /// Measures TCP_RR over two paths into a room's `run`, and gives its name.
