@@ -1,67 +1,84 @@
 //! What sets cells apart, in words.
 
-use crate::model::{AXES, Axis, Cell, LoadKind, axis};
+use crate::model::{AXES, Axis, Cell, LoadKind};
 
-/// A property that cells may differ in: its name, and its value in a cell.
-type Property = (&'static str, fn(&Cell, &str) -> Option<String>);
-
-fn properties() -> Vec<Property> {
-    let mut all: Vec<Property> = vec![
-        ("path", |cell, _| Some(cell.path.clone())),
-        ("load", |cell, _| Some(cell.load.to_string())),
-        ("peer", |cell, _| Some(cell.peer.to_string())),
-    ];
-    let of_axis = |cell: &Cell, name: &str| axis(name).ok().and_then(|a| (a.show)(&cell.axes));
-    all.extend(AXES.iter().map(|axis: &Axis| (axis.name, of_axis as _)));
-    all
+/// A property that cells may differ in.
+#[derive(Clone, Copy)]
+enum Property {
+    /// Its value says what it is.
+    Named(fn(&Cell) -> String),
+    Axis(&'static Axis),
 }
 
-/// Does a property mean anything for a cell? What goes with the load or the peer tells no others apart.
-fn concerns(name: &str, cell: &Cell) -> bool {
-    axis(name).map_or(true, |axis| (axis.fits)(cell.load, cell.peer))
+impl Property {
+    fn all() -> impl Iterator<Item = Self> {
+        let named: [fn(&Cell) -> String; 3] = [
+            |cell| cell.path.clone(),
+            |cell| cell.load.to_string(),
+            |cell| cell.peer.to_string(),
+        ];
+        let axes = AXES.iter().map(Self::Axis);
+        named.into_iter().map(Self::Named).chain(axes)
+    }
+
+    fn value(self, cell: &Cell) -> Option<String> {
+        match self {
+            Self::Named(of) => Some(of(cell)),
+            Self::Axis(axis) => (axis.show)(&cell.axes),
+        }
+    }
+
+    /// A value, with the name where that takes one.
+    fn say(self, value: &str) -> String {
+        match self {
+            Self::Named(_) => value.to_owned(),
+            Self::Axis(axis) => format!("{} {value}", axis.name.replace('_', " ")),
+        }
+    }
+
+    /// Does it tell cells of this load apart? What goes with the load or the peer tells no others apart.
+    fn differs(self, cells: &[&Cell], load: LoadKind) -> bool {
+        let is_concerned = |cell: &&&Cell| match self {
+            Self::Named(_) => true,
+            Self::Axis(axis) => cell.load == load && (axis.fits)(cell.load, cell.peer),
+        };
+        let mut values = cells
+            .iter()
+            .filter(is_concerned)
+            .map(|cell| self.value(cell));
+        let first = values.next();
+        values.any(|value| Some(&value) != first.as_ref())
+    }
 }
 
 /// What each cell is called among these: the properties that not all of them share, of axes those that not all of its load
 /// share; paths, loads and peers by their value alone.
 pub(super) fn apart(cells: &[&Cell]) -> Vec<String> {
-    let properties = properties();
-    let differs = |(name, of): &Property, load: LoadKind| {
-        let beside = |cell: &&&Cell| axis(name).is_err() || cell.load == load;
-        let concerned = cells
-            .iter()
-            .filter(|cell| beside(cell) && concerns(name, cell));
-        let mut values = concerned.map(|cell| of(cell, name));
-        let first = values.next();
-        values.any(|value| Some(&value) != first.as_ref())
-    };
+    let mut by_load: Vec<(LoadKind, Vec<Property>)> = Vec::new();
+    for cell in cells {
+        if by_load.iter().all(|(load, _)| *load != cell.load) {
+            let differing = Property::all().filter(|one| one.differs(cells, cell.load));
+            by_load.push((cell.load, differing.collect()));
+        }
+    }
     let called = |cell: &&Cell| {
-        let differing = properties.iter().filter(|one| differs(one, cell.load));
-        let value = |(name, of): &Property| {
-            let value = of(cell, name)?;
-            Some(match *name {
-                "path" | "load" | "peer" => value,
-                name => format!("{} {value}", name.replace('_', " ")),
-            })
-        };
-        let words: Vec<String> = differing.filter_map(value).collect();
-        words.join(" · ")
+        let own = by_load.iter().filter(|(load, _)| *load == cell.load);
+        let differing = own.flat_map(|(_, properties)| properties);
+        let words = differing.filter_map(|one| Some(one.say(&one.value(cell)?)));
+        words.collect::<Vec<_>>().join(" · ")
     };
     cells.iter().map(called).collect()
 }
 
 /// What one cell has that the other has not: `veth-route / native`, `flows 16 / 1`.
 pub(super) fn versus(one: &Cell, other: &Cell) -> String {
-    let differing = properties().into_iter().filter_map(|(name, of)| {
-        let (own, theirs) = (of(one, name), of(other, name));
+    let differing = Property::all().filter_map(|property| {
+        let (own, theirs) = (property.value(one), property.value(other));
         if own == theirs {
             return None;
         }
         let show = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
-        let values = format!("{} / {}", show(own), show(theirs));
-        Some(match name {
-            "path" | "load" | "peer" => values,
-            name => format!("{} {values}", name.replace('_', " ")),
-        })
+        Some(property.say(&format!("{} / {}", show(own), show(theirs))))
     });
     // A path may bring axes of its own; then it says it all.
     let all: Vec<String> = differing.collect();
@@ -87,7 +104,7 @@ pub(super) fn said(words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Axes, Peer};
+    use crate::model::{Axes, Peer, axis};
 
     fn cell(peer: Peer, load: LoadKind, set: &[(&str, &str)]) -> Cell {
         let mut axes = Axes::default();
