@@ -13,6 +13,8 @@ mod published;
 mod source;
 mod trace;
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -274,14 +276,8 @@ pub static PLANS: &[(&str, &str)] = plans![
 /// # Errors
 /// There is no such plan or file, or its text is wrong.
 pub fn find(name: &str) -> Result<Plan, FileError> {
-    for (file, text) in PLANS {
-        if file.strip_suffix(".toml") == Some(name) {
-            // A user who names the plan has named none of its paths.
-            return Ok(Plan {
-                where_installed: true,
-                ..parse(file, text)?
-            });
-        }
+    if let Some(plan) = that_comes_along(name)? {
+        return Ok(plan);
     }
     if !name.ends_with(".toml") {
         let known: Vec<&str> = PLANS
@@ -298,6 +294,27 @@ pub fn find(name: &str) -> Result<Plan, FileError> {
         source,
     })?;
     parse(name, &text)
+}
+
+/// The plan of this name that comes along. It is read once: judges of claims ask for the same plans hundreds of times, and with what was
+/// published some have hundreds of lines.
+fn that_comes_along(name: &str) -> Result<Option<Plan>, FileError> {
+    static READ: Mutex<BTreeMap<&str, Plan>> = Mutex::new(BTreeMap::new());
+    let is_meant = |(file, _): &&(&str, &str)| file.strip_suffix(".toml") == Some(name);
+    let Some((file, text)) = PLANS.iter().find(is_meant) else {
+        return Ok(None);
+    };
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(plan) = read.get(file) {
+        return Ok(Some(plan.clone()));
+    }
+    let plan = Plan {
+        // A user who names the plan has named none of its paths.
+        where_installed: true,
+        ..parse(file, text)?
+    };
+    read.insert(file, plan.clone());
+    Ok(Some(plan))
 }
 
 #[cfg(test)]
