@@ -11,17 +11,16 @@ use crate::meter::OwnProcesses;
 use crate::model::CpuUse;
 use crate::units::ns;
 
-/// The idle machine is read in windows of this length.
-const WINDOW: Duration = Duration::from_millis(100);
-/// So many have to agree: a burst of the kernel's own work, as after the removal of labs, raises a window or two.
-const AGREEING: usize = 3;
-/// They agree if they are this close to each other: as a cost it is 1 % of a CPU, of which the middle one has less.
-const ALIKE_CORES: f64 = 0.01;
-/// There are at most this many.
-const MOST_WINDOWS: usize = 6;
-/// The least time that a reading takes.
-const QUIET: Duration = WINDOW.saturating_mul(AGREEING as u32);
-/// A window whose bounds are this close is exact enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
+/// The idle machine is read over windows of this length, so that they have their part of what the kernel does several times a second.
+const QUIET: Duration = Duration::from_millis(300);
+/// At most this many of them.
+const MOST_WINDOWS: usize = 3;
+/// Readings agree that are this close to each other, in CPUs: a little more than one step (10 ms) of the clocks of `/proc/stat` in a
+/// window, where the kernel has no better ones.
+const ALIKE_CORES: f64 = 0.035;
+/// Or this close as a share of the machine, whose kernel has more to do on more CPUs.
+const ALIKE_RATIO: f64 = 0.01;
+/// A window whose bounds are this close is enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
 const CLOSE_CORES: f64 = 0.001;
 /// A reading that nothing disturbed holds this long. Short blocks share one: read in each of them, it would take a third of their time.
 const HOLDS: Duration = Duration::from_secs(5);
@@ -119,26 +118,28 @@ impl Sampler {
         (QUIET + DUST).mul_f64(share.min(1.0))
     }
 
-    /// What the idle machine uses: that of some windows which agree.
+    /// What the idle machine uses, of two windows that agree.
     ///
     /// # Errors
     /// The meter fails, or the user wants to stop.
     pub fn quiet_cores(&self) -> Result<QuietCores, Error> {
-        Ok(self.read_quiet()?.cores)
+        Ok(self.read_quiet(None)?.cores)
     }
 
-    /// The same, and whether none agreed.
+    /// The same, with what disturbed it. A window also counts if it agrees with an earlier reading.
     ///
     /// # Errors
     /// As [`Sampler::quiet_cores`].
-    pub(crate) fn read_quiet(&self) -> Result<QuietReading, Error> {
+    pub(crate) fn read_quiet(&self, earlier: Option<QuietReading>) -> Result<QuietReading, Error> {
         let began = Instant::now();
+        let earlier = earlier.filter(|reading| !reading.is_disturbed);
+        let known = earlier.map(|reading| reading.cores);
         let is_clear = wait_for_netns_cleanup()?;
         let mut windows = Vec::new();
         let mut agreed = None;
         while agreed.is_none() && windows.len() < MOST_WINDOWS {
-            windows.push(self.used_by_others(WINDOW)?);
-            agreed = agreeing(&windows);
+            windows.push(self.used_by_others()?);
+            agreed = agreeing(known, &windows);
         }
         Ok(QuietReading {
             cores: agreed.unwrap_or_else(|| closest(&windows)),
@@ -149,9 +150,9 @@ impl Sampler {
     }
 
     /// CPU use in a window without a load.
-    fn used_by_others(&self, window: Duration) -> Result<CpuUse, Error> {
+    fn used_by_others(&self) -> Result<CpuUse, Error> {
         let opened = self.meter.open(OwnProcesses::default())?;
-        wait_until(clock::monotonic_ns() + ns(window))?;
+        wait_until(clock::monotonic_ns() + ns(QUIET))?;
         Ok(self.meter.close(OwnProcesses::default())?.since(&opened))
     }
 
@@ -160,7 +161,7 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::quiet_cores`].
     pub fn idle_state(&self) -> Result<IdleState, Error> {
-        let used = self.used_by_others(QUIET)?;
+        let used = self.used_by_others()?;
         let machine = used.elapsed_ns * f64::from(used.cpus);
         Ok(IdleState {
             foreign_ratio: used.foreign_ns / machine,
@@ -169,25 +170,39 @@ impl Sampler {
     }
 }
 
-/// The middle one of the lowest windows that nothing disturbed, if they agree: what the idle machine does besides is more at times, and
-/// never less.
-fn agreeing(windows: &[CpuUse]) -> Option<QuietCores> {
-    let clear = windows.iter().filter(|used| !is_disturbed(used));
-    let mut cores: Vec<_> = clear.map(QuietCores::of).collect();
-    cores.sort_by(|a, b| a.least.total_cmp(&b.least));
-    let lowest = cores.get(..AGREEING)?;
-    let span = lowest[AGREEING - 1].least - lowest[0].least;
-    (span <= ALIKE_CORES).then_some(lowest[AGREEING / 2])
+/// The last window, if it agrees with what is known already, or the mean of it and an earlier one that it agrees with. A burst of the
+/// kernel's own work, as after the removal of labs, is in one window alone.
+fn agreeing(known: Option<QuietCores>, windows: &[CpuUse]) -> Option<QuietCores> {
+    let (last, before) = windows.split_last()?;
+    if is_disturbed(last) {
+        return None;
+    }
+    let alike = ALIKE_CORES.max(ALIKE_RATIO * f64::from(last.cpus));
+    let last = QuietCores::of(last);
+    let agrees = |other: &QuietCores| (other.least - last.least).abs() <= alike;
+    if known.is_some_and(|known| agrees(&known)) {
+        return Some(last);
+    }
+    let clear = before.iter().filter(|used| !is_disturbed(used));
+    let other = clear.map(QuietCores::of).find(agrees)?;
+    Some(QuietCores {
+        least: f64::midpoint(last.least, other.least),
+        most: f64::midpoint(last.most, other.most),
+    })
 }
 
-/// The most precise window, and of several the lowest. That of an idle machine if there are none.
+/// Where none agree: of the windows that nothing disturbed, if there are any, the most precise one, and of several the lowest.
 fn closest(windows: &[CpuUse]) -> QuietCores {
-    let order = |a: &QuietCores, b: &QuietCores| {
+    let order = |a: &&CpuUse, b: &&CpuUse| {
+        let by_disturbance = is_disturbed(a).cmp(&is_disturbed(b));
+        let (a, b) = (QuietCores::of(a), QuietCores::of(b));
         let by_span = a.span().total_cmp(&b.span());
-        by_span.then(a.least.total_cmp(&b.least))
+        by_disturbance
+            .then(by_span)
+            .then(a.least.total_cmp(&b.least))
     };
-    let cores = windows.iter().map(QuietCores::of).min_by(order);
-    cores.unwrap_or_else(|| QuietCores::from(0.0))
+    let window = windows.iter().min_by(order);
+    window.map_or(QuietCores::from(0.0), QuietCores::of)
 }
 
 /// Whether something else used the machine, or the hypervisor hides what did.
@@ -221,9 +236,9 @@ mod tests {
         assert!(!reading(true, 0).holds());
     }
 
-    /// A window of 100 ms in which the machine used so much of a CPU.
+    /// A window in which the machine used so much of a CPU.
     fn window(cores: f64) -> CpuUse {
-        let elapsed_ns = 1e8;
+        let elapsed_ns = 3e8;
         CpuUse {
             elapsed_ns,
             cpus: 2,
@@ -241,7 +256,7 @@ mod tests {
     fn disturbances() -> [CpuUse; 3] {
         [
             disturb(|used| used.steal_ns = 1e7),
-            disturb(|used| (used.foreign_ns, used.busy_ns) = (4.3e6, 5.3e6)),
+            disturb(|used| (used.foreign_ns, used.busy_ns) = (1.3e7, 1.6e7)),
             disturb(|used| used.forks = 4),
         ]
     }
@@ -256,25 +271,37 @@ mod tests {
 
     #[test]
     fn a_burst_of_the_kernels_own_work_is_not_what_the_idle_machine_uses() {
-        let agreed = |cores: &[f64]| {
+        let agreed = |known: Option<f64>, cores: &[f64]| {
             let windows: Vec<_> = cores.iter().copied().map(window).collect();
-            agreeing(&windows).map(|cores| (cores.least * 1000.0).round())
+            let agreed = agreeing(known.map(QuietCores::from), &windows);
+            agreed.map(|cores| (cores.least * 1000.0).round())
         };
-        assert_eq!(agreed(&[0.014, 0.012, 0.017]), Some(14.0));
-        assert_eq!(agreed(&[0.46, 0.46, 0.3, 0.014]), None);
-        assert_eq!(agreed(&[0.46, 0.017, 0.3, 0.014, 0.012]), Some(14.0));
-        // A steady load of the machine's own is part of it.
-        assert_eq!(agreed(&[0.25, 0.255, 0.252]), Some(252.0));
+        assert_eq!(agreed(None, &[0.014]), None);
+        assert_eq!(agreed(None, &[0.014, 0.02]), Some(17.0));
+        assert_eq!(agreed(Some(0.014), &[0.02]), Some(20.0));
+        assert_eq!(agreed(Some(0.014), &[0.46]), None);
+        assert_eq!(agreed(Some(0.014), &[0.46, 0.02]), Some(20.0));
+        assert_eq!(agreed(None, &[0.46, 0.014]), None);
+        assert_eq!(agreed(None, &[0.46, 0.014, 0.02]), Some(17.0));
+        // What the machine does all the time is part of it, also where it was less before.
+        assert_eq!(agreed(Some(0.014), &[0.25, 0.26]), Some(255.0));
+        // A step of coarse clocks is no difference.
+        assert_eq!(agreed(None, &[0.0, 0.0334]), Some(17.0));
     }
 
     #[test]
     fn windows_that_something_disturbed_do_not_count_while_there_are_others() {
         let mut windows = disturbances().to_vec();
-        windows.extend([0.02, 0.022].map(window));
-        assert_eq!(agreeing(&windows), None);
         assert_eq!(closest(&windows).least, 0.01);
-        windows.push(window(0.025));
-        assert_eq!(agreeing(&windows), Some(0.022.into()));
+        for cores in [0.2, 0.3] {
+            windows.push(window(cores));
+            assert_eq!(agreeing(None, &windows), None);
+        }
+        assert_eq!(closest(&windows), 0.2.into());
+        windows.push(window(0.31));
+        assert_eq!(agreeing(None, &windows), Some(0.305.into()));
+        windows.extend(disturbances());
+        assert_eq!(agreeing(Some(0.01.into()), &windows), None);
     }
 
     #[test]
