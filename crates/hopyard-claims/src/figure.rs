@@ -3,6 +3,13 @@
 use crate::model::Cell;
 use crate::stats::{self, Estimate, Samples};
 
+/// Mean and standard deviation of blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) mean: f64,
+    pub(super) sd: f64,
+}
+
 /// A figure in the making.
 #[derive(Debug, Clone)]
 pub(super) enum Figure {
@@ -63,23 +70,29 @@ impl Figure {
         }
     }
 
-    /// What most blocks show, and how far blocks differ from each other, on the scale of the figure: a block or two that the machine
-    /// disturbed move neither. No interval, so nothing is judged by it. `None` for what has no value of its own in each block, or the
-    /// same in most.
-    pub(super) fn of_most_blocks(&self) -> Option<(f64, f64)> {
+    /// What most blocks show, where a quarter of them or fewer lie apart: a block or two that the machine disturbed do not move it. No
+    /// interval, so nothing is judged by it. `None` for what has no value of its own in each block, or the same in most.
+    pub(super) fn of_most_blocks(&self) -> Option<Spread> {
         /// The median distance from the middle, over the standard deviation, of normal values.
         const MEDIAN_OVER_SD: f64 = 0.6745;
+        /// Standard deviations from the middle beyond which a block lies apart.
+        const APART: f64 = 3.0;
         let spread = |values: &[f64]| {
-            let middle = stats::hodges_lehmann(values)?;
-            let apart = values.iter().map(|value| (value - middle).abs());
-            let spread = stats::median(apart.collect())? / MEDIAN_OVER_SD;
-            (spread > 0.0).then_some((middle, spread))
+            let mean = stats::hodges_lehmann(values)?;
+            let distances: Vec<f64> = values.iter().map(|value| (value - mean).abs()).collect();
+            let sd = stats::median(distances.clone())? / MEDIAN_OVER_SD;
+            let apart = distances.iter().filter(|one| **one > APART * sd).count();
+            (sd > 0.0 && 4 * apart <= values.len()).then_some(Spread { mean, sd })
         };
         match self {
             Self::Ratio { a, b } if a.iter().chain(b).all(|value| *value > 0.0) => {
                 let logs = a.iter().zip(b).map(|(a, b)| (a / b).ln());
-                let (middle, of_logs) = spread(&logs.collect::<Vec<_>>())?;
-                Some((middle.exp(), middle.exp() * of_logs))
+                let of_logs = spread(&logs.collect::<Vec<_>>())?;
+                let mean = of_logs.mean.exp();
+                Some(Spread {
+                    mean,
+                    sd: mean * of_logs.sd,
+                })
             }
             Self::Level(values) | Self::Share(values) => spread(values),
             _ => None,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::bounds::Bounds;
 use super::demand::{PlanDemand, needs_profile, part};
-use super::figure::Figure;
+use super::figure::{Figure, Spread};
 use super::rule::Check;
 use super::verdict::{Judged, checks, together};
 use super::{Chosen, Evidence};
@@ -172,7 +172,7 @@ fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
     points.filter_map(move |(point, place)| {
         let own = &point.measured;
         let seen = Seen::of(own, &place.figure);
-        let is_outside = bounds.margin(seen.value) < 0.0;
+        let is_outside = bounds.margin(seen.most.mean) < 0.0;
         // If only a disturbed window is above 0, no number of others shows that nothing is.
         let is_hopeless = bounds.ask_for_none() && own.value > 0.0;
         let is_open = point.lies == BoundPosition::Across && !place.cells.is_empty();
@@ -189,46 +189,81 @@ fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
 
 /// What was seen of a figure, by which further blocks are planned.
 pub(super) struct Seen {
-    value: f64,
-    /// Standard deviation of a block.
-    spread: f64,
-    blocks: usize,
+    blocks: f64,
+    /// Of the blocks that there are.
+    all: Spread,
+    /// What is expected of further ones. One block that the machine disturbed moves the mean of eight to a bound, and seems to make it a
+    /// matter of hundreds; further ones are expected to be as most are.
+    most: Spread,
 }
 
 impl Seen {
-    /// What the interval of all blocks says. One block that the machine disturbed moves the mean of eight to a bound, and seems to make
-    /// it a matter of hundreds: where a few differ much more than most, what most show.
     pub(super) fn of(measured: &Estimate, figure: &Figure) -> Self {
-        /// How many times the spread of most blocks that of all is where a few are not of their kind.
+        /// A few blocks are not of a kind with most where all have more than this many times the spread of most.
         const FEW_APART: f64 = 2.0;
+        let blocks = measured.n as f64;
         let error = measured.standard_error().unwrap_or(0.0);
-        let of_all = (measured.value, error * (measured.n as f64).sqrt());
-        let of_most = figure.of_most_blocks();
-        let of_most = of_most.filter(|(_, spread)| of_all.1 > FEW_APART * spread);
-        let (value, spread) = of_most.unwrap_or(of_all);
+        let all = Spread {
+            mean: measured.value,
+            sd: error * blocks.sqrt(),
+        };
+        let most = figure.of_most_blocks();
+        let most = most.filter(|most| all.sd > FEW_APART * most.sd);
         Self {
-            value,
-            spread,
-            blocks: measured.n,
+            blocks,
+            all,
+            most: most.unwrap_or(all),
+        }
+    }
+
+    /// Is no block set apart from the others?
+    fn is_of_a_kind(&self) -> bool {
+        self.all == self.most
+    }
+
+    /// Those of so many blocks, of which the present ones stay part: the verdict is by all of them.
+    fn with(&self, blocks: f64) -> Spread {
+        let (all, most) = (self.all, self.most);
+        let more = blocks - self.blocks;
+        let mean = (self.blocks * all.mean + more * most.mean) / blocks;
+        let around = |of: Spread| of.sd.powi(2) + (of.mean - mean).powi(2);
+        let present =
+            (self.blocks - 1.0) * all.sd.powi(2) + self.blocks * (all.mean - mean).powi(2);
+        Spread {
+            mean,
+            sd: ((present + more * around(most)) / (blocks - 1.0)).sqrt(),
         }
     }
 }
 
-/// Blocks that are missing until the last look decides with the probability [`stats::POWER`], if value and spread are those that were
-/// seen. `confidence` is that of an early look. Infinite for a value on the bound.
+/// Blocks that are missing until the last look decides with the probability [`stats::POWER`], if further ones are as expected.
+/// `confidence` is that of an early look. Infinite for a value on the bound.
 pub(super) fn missing(seen: &Seen, confidence: f64, bounds: Bounds) -> f64 {
+    const MOST: f64 = 1e5;
     let last = 1.0 - (1.0 - confidence) / EARLY;
-    // A figure without spread is sure with any number.
-    let needed = if seen.spread > 0.0 {
-        let distance = bounds.distance(seen.value) / seen.spread;
-        stats::blocks_needed(distance, last, stats::POWER)
-    } else {
-        Some(0)
+    let is_outside = |mean: f64| bounds.margin(mean) < 0.0;
+    let needed = |Spread { mean, sd }: Spread| {
+        if is_outside(mean) != is_outside(seen.most.mean) {
+            return f64::INFINITY;
+        }
+        // A figure without spread is sure with any number.
+        if sd == 0.0 {
+            return 0.0;
+        }
+        let needed = stats::blocks_needed(bounds.distance(mean) / sd, last, stats::POWER);
+        needed.map_or(f64::INFINITY, f64::from)
     };
-    let missing = needed.map(|needed| f64::from(needed) - seen.blocks as f64);
-    missing
-        .unwrap_or(f64::INFINITY)
-        .max(f64::from(FOR_A_VERDICT))
+    let least = seen.blocks + f64::from(FOR_A_VERDICT);
+    let all = if seen.is_of_a_kind() {
+        needed(seen.all).max(least)
+    } else {
+        // With each further block, those apart weigh less.
+        let tried = std::iter::successors(Some(least), |blocks| Some((blocks * 1.2).ceil()));
+        let mut tried = tried.take_while(|blocks| *blocks < MOST);
+        let enough = tried.find(|blocks| needed(seen.with(*blocks)) <= *blocks);
+        enough.unwrap_or(f64::INFINITY)
+    };
+    all - seen.blocks
 }
 
 /// How many blocks a claim gets at once, of those that it has and those that are missing.
