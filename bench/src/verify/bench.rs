@@ -174,7 +174,7 @@ pub(crate) fn until_calm<T>(
     Ok(taken)
 }
 
-/// What the idle machine uses, in CPUs: the least of several windows. Other processes that start and end within a
+/// What the idle machine uses, in CPUs: the least of several readings. Other processes that start and end within a
 /// window cannot be told from the machine itself, and only add to it.
 pub(crate) fn quiet_cores(sampler: &Sampler) -> Result<QuietCores, Failure> {
     const WINDOWS: usize = 5;

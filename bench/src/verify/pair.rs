@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hopyard::assess::{self, cost, main_figure};
 use hopyard::lab::Lab;
-use hopyard::measure::{Sampler, turns};
+use hopyard::measure::{QuietReading, Sampler, turns};
 use hopyard::model::{Cell, LoadKind, Outcome, RunReport, Sample, VerdictReport};
 use hopyard::stats::{self, Estimate};
 use hopyard::store::{End, Run};
@@ -46,6 +46,7 @@ impl Settings {
 /// The two cells of a table, and what was measured of them.
 pub(crate) struct Pair<'a> {
     sampler: &'a Sampler,
+    quiet: Option<QuietReading>,
     run: Run,
     began: Instant,
 }
@@ -63,6 +64,7 @@ impl<'a> Pair<'a> {
         header.margin = settings.margin;
         Self {
             sampler,
+            quiet: None,
             run: Run {
                 header,
                 samples: Vec::new(),
@@ -116,7 +118,8 @@ impl<'a> Pair<'a> {
         let cost = Sampler::generation_cost(&turns);
         let worth = assess::rounds_worth(&self.run.header, &samples, &[0, 1], cost);
         let rounds = turns::chosen_rounds(turns::rounds(cells[0], self.sampler.window), worth);
-        let quiet_cores = self.sampler.quiet_cores()?;
+        let quiet = self.sampler.read_quiet(self.quiet)?;
+        self.quiet = Some(quiet);
         let labs = cells.into_iter().zip(labs).collect();
         let measured = self.sampler.generation_in(
             labs,
@@ -124,7 +127,7 @@ impl<'a> Pair<'a> {
                 wanted: rounds,
                 deadline: None,
             },
-            quiet_cores,
+            quiet.cores,
             order,
         )?;
         for (cell, measured) in measured.into_iter().enumerate() {

@@ -11,14 +11,14 @@ use crate::meter::OwnProcesses;
 use crate::model::CpuUse;
 use crate::units::ns;
 
-/// The idle machine is read over windows of this length, so that they have their part of what the kernel does several times a second.
+/// Length of a window in which the idle machine is read. It is long enough for work that the kernel does several times a second.
 const QUIET: Duration = Duration::from_millis(300);
-/// At most this many of them.
+/// A reading has at most this many windows.
 const MOST_WINDOWS: usize = 3;
-/// Readings agree that are this close to each other, in CPUs: a little more than one step (10 ms) of the clocks of `/proc/stat` in a
-/// window, where the kernel has no better ones.
+/// Two windows agree if they differ by at most so many CPUs. This is a little more than 10 ms in a window, the step in which
+/// `/proc/stat` counts on machines that have no finer clocks of idle CPUs.
 const ALIKE_CORES: f64 = 0.035;
-/// Or this close as a share of the machine, whose kernel has more to do on more CPUs.
+/// Or by at most this share of the machine: the kernel does more by itself on more CPUs.
 const ALIKE_RATIO: f64 = 0.01;
 /// A window whose bounds are this close is enough: as a cost it is 0.1 % of a CPU, less than turns can distinguish.
 const CLOSE_CORES: f64 = 0.001;
@@ -74,8 +74,11 @@ impl QuietCores {
 
 /// What the idle machine uses, and how far that can be relied on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct QuietReading {
-    pub(crate) cores: QuietCores,
+pub struct QuietReading {
+    /// What counts in the block that it was read for.
+    pub cores: QuietCores,
+    /// The last cores that two windows, or a window and an earlier reading, agreed on.
+    agreed: Option<QuietCores>,
     /// Whether the hypervisor, other processes, the removal of namespaces or other work of the kernel disturbed it. Then it counts for
     /// one block alone: several blocks would have the same error, which no interval over blocks shows.
     pub(crate) is_disturbed: bool,
@@ -126,14 +129,14 @@ impl Sampler {
         Ok(self.read_quiet(None)?.cores)
     }
 
-    /// The same, with what disturbed it. A window also counts if it agrees with an earlier reading.
+    /// The same in a run that has an earlier reading: one window is enough if it agrees with that. If no two agree, the cores that did
+    /// earlier count.
     ///
     /// # Errors
     /// As [`Sampler::quiet_cores`].
-    pub(crate) fn read_quiet(&self, earlier: Option<QuietReading>) -> Result<QuietReading, Error> {
+    pub fn read_quiet(&self, earlier: Option<QuietReading>) -> Result<QuietReading, Error> {
         let began = Instant::now();
-        let earlier = earlier.filter(|reading| !reading.is_disturbed);
-        let known = earlier.map(|reading| reading.cores);
+        let known = earlier.and_then(|reading| reading.agreed);
         let is_clear = wait_for_netns_cleanup()?;
         let mut windows = Vec::new();
         let mut agreed = None;
@@ -142,7 +145,8 @@ impl Sampler {
             agreed = agreeing(known, &windows);
         }
         Ok(QuietReading {
-            cores: agreed.unwrap_or_else(|| closest(&windows)),
+            cores: agreed.unwrap_or_else(|| without_agreement(earlier, &windows)),
+            agreed: agreed.or(known),
             is_disturbed: !is_clear || agreed.is_none(),
             took: began.elapsed(),
             ended: Instant::now(),
@@ -170,8 +174,8 @@ impl Sampler {
     }
 }
 
-/// The last window, if it agrees with what is known already, or the mean of it and an earlier one that it agrees with. A burst of the
-/// kernel's own work, as after the removal of labs, is in one window alone.
+/// The last window, if it agrees with an earlier reading (`known`), or the mean of it and another window that it agrees with. Bursts of
+/// the kernel's own work, for example after labs were removed, are seldom as long as two windows.
 fn agreeing(known: Option<QuietCores>, windows: &[CpuUse]) -> Option<QuietCores> {
     let (last, before) = windows.split_last()?;
     if is_disturbed(last) {
@@ -191,7 +195,16 @@ fn agreeing(known: Option<QuietCores>, windows: &[CpuUse]) -> Option<QuietCores>
     })
 }
 
-/// Where none agree: of the windows that nothing disturbed, if there are any, the most precise one, and of several the lowest.
+/// Where no two windows agree: the cores that agreed earlier. If none ever did, the most precise window, earlier ones included.
+fn without_agreement(earlier: Option<QuietReading>, windows: &[CpuUse]) -> QuietCores {
+    let closest = closest(windows);
+    earlier.map_or(closest, |earlier| {
+        let agreed = earlier.agreed;
+        agreed.unwrap_or_else(|| earlier.cores.closer(closest))
+    })
+}
+
+/// Of the windows that nothing disturbed, if there are any, the most precise one, and of several the lowest.
 fn closest(windows: &[CpuUse]) -> QuietCores {
     let order = |a: &&CpuUse, b: &&CpuUse| {
         let by_disturbance = is_disturbed(a).cmp(&is_disturbed(b));
@@ -227,6 +240,7 @@ mod tests {
     fn a_reading_that_was_not_disturbed_holds_for_some_blocks() {
         let reading = |is_disturbed, age_s| QuietReading {
             cores: QuietCores::from(0.004),
+            agreed: None,
             is_disturbed,
             took: QUIET,
             ended: Instant::now() - Duration::from_secs(age_s),
@@ -234,6 +248,27 @@ mod tests {
         assert!(reading(false, 4).holds());
         assert!(!reading(false, 5).holds());
         assert!(!reading(true, 0).holds());
+    }
+
+    #[test]
+    fn without_agreement_an_earlier_one_counts_else_the_most_precise_window() {
+        let of = |cores: f64, agreed: Option<f64>| QuietReading {
+            cores: QuietCores {
+                least: cores,
+                most: cores + 0.002,
+            },
+            agreed: agreed.map(QuietCores::from),
+            is_disturbed: true,
+            took: QUIET,
+            ended: Instant::now(),
+        };
+        let exact = [window(0.3), window(0.2)];
+        let stolen = [disturbances()[0]];
+        let counts = |earlier, windows: &[CpuUse]| without_agreement(earlier, windows).least;
+        assert_eq!(counts(None, &exact), 0.2);
+        assert_eq!(counts(Some(of(0.05, Some(0.014))), &exact), 0.014);
+        assert_eq!(counts(Some(of(0.05, None)), &exact), 0.2);
+        assert_eq!(counts(Some(of(0.05, None)), &stolen), 0.05);
     }
 
     /// A window in which the machine used so much of a CPU.

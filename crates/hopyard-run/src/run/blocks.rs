@@ -214,10 +214,7 @@ impl<'a> Blocks<'a> {
             let_netns_cleanup_end().map_err(stop)?;
         }
         self.switch(self.prepared.header.settings.as_ref().map(|_| Setting::A))?;
-        let mut reading = self.prepared.sampler.read_quiet(self.quiet).map_err(stop)?;
-        if let Some(known) = self.quiet {
-            reading.cores = known.cores.closer(reading.cores);
-        }
+        let reading = self.prepared.sampler.read_quiet(self.quiet).map_err(stop)?;
         self.quiet = Some(reading);
         Ok(reading.cores)
     }
