@@ -14,7 +14,7 @@ use crate::support::{beside, cell, proved, tell};
 
 const LOADS: [&str; 5] = ["tcp_stream", "tcp_maerts", "udp_stream", "tcp_rr", "udp_rr"];
 
-/// Of the most frequent call of an end. The greetings of three flows are some six calls.
+/// Least number of an end's most frequent call. The greetings of three flows are some six calls.
 const LEAST_CALLS: u64 = 150;
 
 /// How often the threads of flows make each call.
@@ -55,8 +55,8 @@ fn calls(room: &Room, file: &str) -> Calls {
     calls
 }
 
-/// What the client and the server of a load call, by this API with so many flows. A window has to be so long that the greetings of flows,
-/// which use sockets, stay below a twentieth of all calls of an end, on a machine on which others run too.
+/// What the client and the server of a load call, by this API with so many flows. The window is made longer until there are so many calls
+/// that those of the flows' greetings, which use sockets, are less than a twentieth.
 fn of_both(room: &Room, load: &str, api: &str, flows: u32) -> [Calls; 2] {
     let mut seen = Err("no window".to_owned());
     for window_ms in [600, 2400, 6000] {
@@ -68,7 +68,7 @@ fn of_both(room: &Room, load: &str, api: &str, flows: u32) -> [Calls; 2] {
     seen.unwrap()
 }
 
-/// The same in a window of this length; an error if too little was sent in it.
+/// The same in a window of this length; an error if there were too few calls or messages in it.
 fn in_window(
     room: &Room,
     load: &str,

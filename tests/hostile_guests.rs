@@ -10,8 +10,7 @@ use serde_json::Value;
 use crate::support::beside;
 use crate::support::cli::{Running, Said, hopyard};
 use crate::support::kernels::no_kernel;
-use crate::support::plan::plan;
-use crate::support::plan::write_program;
+use crate::support::plan::{plan, write_program};
 
 /// A directory with a QEMU that boots nothing and says what the caller chooses, before the order and after it.
 struct Impostor(tempfile::TempDir);

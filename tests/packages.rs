@@ -6,8 +6,7 @@ use std::process::Command;
 
 use crate::support::beside;
 use crate::support::cli::Running;
-use crate::support::plan::Room;
-use crate::support::plan::write_program;
+use crate::support::plan::{Room, write_program};
 
 /// A package's script as debhelper makes it. It waits in the middle until the test lets it go on.
 const POSTINST: &str = r#"#!/bin/sh

@@ -48,8 +48,8 @@ impl Room {
     }
 }
 
-/// Writes a program by a process of its own. What another thread starts meanwhile would have a file of this process still open for
-/// writing, and nobody can run a program while that is so ("Text file busy").
+/// Writes a program, by `install`. If this process opened the file, another thread could start a process meanwhile, which would have it open
+/// too for a moment; and a program that somebody has open for writing cannot be run ("Text file busy").
 pub(crate) fn write_program(file: impl AsRef<Path>, text: impl AsRef<[u8]>) {
     let mut install = Command::new("install");
     let mut child = install

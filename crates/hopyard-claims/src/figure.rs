@@ -70,8 +70,8 @@ impl Figure {
         }
     }
 
-    /// What most blocks show, where a quarter of them or fewer lie apart: a block or two that the machine disturbed do not move it. No
-    /// interval, so nothing is judged by it. `None` for what has no value of its own in each block, or the same in most.
+    /// Mean and spread of most blocks, if at most a quarter of them lie apart: one or two disturbed blocks do not change these. They are
+    /// for planning; nothing is judged by them. `None` for figures that single blocks have no value of, and where most have the same value.
     pub(super) fn of_most_blocks(&self) -> Option<Spread> {
         /// The median distance from the middle, over the standard deviation, of normal values.
         const MEDIAN_OVER_SD: f64 = 0.6745;

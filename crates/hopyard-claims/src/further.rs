@@ -172,7 +172,7 @@ fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
     points.filter_map(move |(point, place)| {
         let own = &point.measured;
         let seen = Seen::of(own, &place.figure);
-        let is_outside = bounds.margin(seen.most.mean) < 0.0;
+        let is_outside = bounds.margin(seen.expected.mean) < 0.0;
         // If only a disturbed window is above 0, no number of others shows that nothing is.
         let is_hopeless = bounds.ask_for_none() && own.value > 0.0;
         let is_open = point.lies == BoundPosition::Across && !place.cells.is_empty();
@@ -190,17 +190,17 @@ fn open_points<'a>(part: &'a Judged<'a>) -> impl Iterator<Item = Open<'a>> {
 /// What was seen of a figure, by which further blocks are planned.
 pub(super) struct Seen {
     blocks: f64,
-    /// Of the blocks that there are.
+    /// Of all blocks that there are.
     all: Spread,
-    /// What is expected of further ones. One block that the machine disturbed moves the mean of eight to a bound, and seems to make it a
-    /// matter of hundreds; further ones are expected to be as most are.
-    most: Spread,
+    /// Of further blocks, as expected: like most of the present ones. One disturbed block of eight can move the mean of all to a bound;
+    /// if further blocks were like that, hundreds would seem to be missing.
+    expected: Spread,
 }
 
 impl Seen {
     pub(super) fn of(measured: &Estimate, figure: &Figure) -> Self {
-        /// A few blocks are not of a kind with most where all have more than this many times the spread of most.
-        const FEW_APART: f64 = 2.0;
+        /// Some blocks lie apart if the spread of all is more than this many times that of most.
+        const SOME_APART: f64 = 2.0;
         let blocks = measured.n as f64;
         let error = measured.standard_error().unwrap_or(0.0);
         let all = Spread {
@@ -208,30 +208,25 @@ impl Seen {
             sd: error * blocks.sqrt(),
         };
         let most = figure.of_most_blocks();
-        let most = most.filter(|most| all.sd > FEW_APART * most.sd);
+        let most = most.filter(|most| all.sd > SOME_APART * most.sd);
         Self {
             blocks,
             all,
-            most: most.unwrap_or(all),
+            expected: most.unwrap_or(all),
         }
     }
 
-    /// Is no block set apart from the others?
-    fn is_of_a_kind(&self) -> bool {
-        self.all == self.most
-    }
-
-    /// Those of so many blocks, of which the present ones stay part: the verdict is by all of them.
+    /// Of so many blocks, the present ones included: the verdict is by all of them.
     fn with(&self, blocks: f64) -> Spread {
-        let (all, most) = (self.all, self.most);
+        let (all, expected) = (self.all, self.expected);
         let more = blocks - self.blocks;
-        let mean = (self.blocks * all.mean + more * most.mean) / blocks;
+        let mean = (self.blocks * all.mean + more * expected.mean) / blocks;
         let around = |of: Spread| of.sd.powi(2) + (of.mean - mean).powi(2);
         let present =
             (self.blocks - 1.0) * all.sd.powi(2) + self.blocks * (all.mean - mean).powi(2);
         Spread {
             mean,
-            sd: ((present + more * around(most)) / (blocks - 1.0)).sqrt(),
+            sd: ((present + more * around(expected)) / (blocks - 1.0)).sqrt(),
         }
     }
 }
@@ -239,11 +234,12 @@ impl Seen {
 /// Blocks that are missing until the last look decides with the probability [`stats::POWER`], if further ones are as expected.
 /// `confidence` is that of an early look. Infinite for a value on the bound.
 pub(super) fn missing(seen: &Seen, confidence: f64, bounds: Bounds) -> f64 {
+    /// A claim that takes more blocks counts as one on the bound.
     const MOST: f64 = 1e5;
     let last = 1.0 - (1.0 - confidence) / EARLY;
     let is_outside = |mean: f64| bounds.margin(mean) < 0.0;
     let needed = |Spread { mean, sd }: Spread| {
-        if is_outside(mean) != is_outside(seen.most.mean) {
+        if is_outside(mean) != is_outside(seen.expected.mean) {
             return f64::INFINITY;
         }
         // A figure without spread is sure with any number.
@@ -254,10 +250,10 @@ pub(super) fn missing(seen: &Seen, confidence: f64, bounds: Bounds) -> f64 {
         needed.map_or(f64::INFINITY, f64::from)
     };
     let least = seen.blocks + f64::from(FOR_A_VERDICT);
-    let all = if seen.is_of_a_kind() {
+    let all = if seen.expected == seen.all {
         needed(seen.all).max(least)
     } else {
-        // With each further block, those apart weigh less.
+        // The spread of all blocks falls with their number, because those apart become a smaller share of them.
         let tried = std::iter::successors(Some(least), |blocks| Some((blocks * 1.2).ceil()));
         let mut tried = tried.take_while(|blocks| *blocks < MOST);
         let enough = tried.find(|blocks| needed(seen.with(*blocks)) <= *blocks);

@@ -276,7 +276,7 @@ pub static PLANS: &[(&str, &str)] = plans![
 /// # Errors
 /// There is no such plan or file, or its text is wrong.
 pub fn find(name: &str) -> Result<Plan, FileError> {
-    if let Some(plan) = that_comes_along(name)? {
+    if let Some(plan) = built_in(name)? {
         return Ok(plan);
     }
     if !name.ends_with(".toml") {
@@ -296,16 +296,16 @@ pub fn find(name: &str) -> Result<Plan, FileError> {
     parse(name, &text)
 }
 
-/// The plan of this name that comes along. It is read once: judges of claims ask for the same plans hundreds of times, and with what was
-/// published some have hundreds of lines.
-fn that_comes_along(name: &str) -> Result<Option<Plan>, FileError> {
-    static READ: Mutex<BTreeMap<&str, Plan>> = Mutex::new(BTreeMap::new());
+/// The built-in plan of this name. Each is parsed once: judging the claims asks for the same plans hundreds of times, and published figures
+/// make some of them hundreds of lines long.
+fn built_in(name: &str) -> Result<Option<Plan>, FileError> {
+    static PARSED: Mutex<BTreeMap<&str, Plan>> = Mutex::new(BTreeMap::new());
     let is_meant = |(file, _): &&(&str, &str)| file.strip_suffix(".toml") == Some(name);
     let Some((file, text)) = PLANS.iter().find(is_meant) else {
         return Ok(None);
     };
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(plan) = read.get(file) {
+    let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(plan) = parsed.get(file) {
         return Ok(Some(plan.clone()));
     }
     let plan = Plan {
@@ -313,7 +313,7 @@ fn that_comes_along(name: &str) -> Result<Option<Plan>, FileError> {
         where_installed: true,
         ..parse(file, text)?
     };
-    read.insert(file, plan.clone());
+    parsed.insert(file, plan.clone());
     Ok(Some(plan))
 }
 

@@ -25,8 +25,9 @@ impl Turn {
     /// # Errors
     /// The file of the lock cannot be opened: the caller is not root.
     pub fn take() -> Result<Self> {
-        let _held = wait_for(Path::new(FILE))?;
-        Ok(Self { _held })
+        Ok(Self {
+            _held: wait_for(Path::new(FILE))?,
+        })
     }
 }
 
