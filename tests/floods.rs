@@ -22,7 +22,7 @@ fn measured(lab: &Lab, cell: &Cell, window_ms: u64) -> (Measurement, Arrivals) {
 }
 
 fn lost(arrivals: &Arrivals) -> u64 {
-    arrivals.flows.iter().map(|flow| flow.lost).sum()
+    arrivals.flows.iter().filter_map(|flow| flow.lost).sum()
 }
 
 #[test]
@@ -65,6 +65,7 @@ fn flows_are_told(arrivals: &Arrivals) {
     assert_eq!(arrivals.flows.len(), 4);
     for flow in &arrivals.flows {
         assert_eq!((flow.bytes, flow.duplicates), (64 * flow.packets, 0));
+        assert_eq!(flow.lost.is_some(), flow.packets > 0, "{flow:?}");
         if flow.packets > 0 {
             assert!(flow.delay_min_ns.unwrap() > 0 && flow.delay_min_ns <= flow.delay_max_ns);
         }

@@ -68,8 +68,10 @@ pub struct FlowArrivals {
     pub packets: u64,
     /// Payload of `packets`, bytes.
     pub bytes: u64,
-    /// Numbers below the highest that did not arrive within the window.
-    pub lost: u64,
+    /// Numbers below the highest that did not arrive within the window; absent if none arrived, because then nobody knows
+    /// what was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
     /// Datagrams that arrived again after their first copy.
     pub duplicates: u64,
     /// Datagrams with a number below one that arrived before (Type-P-Reordered, RFC 4737).
@@ -224,10 +226,12 @@ impl FlowArrivals {
             (one, two) => one.or(two),
         };
         let least = |one: Option<u64>, two: Option<u64>| one.into_iter().chain(two).min();
+        let sum =
+            |one: Option<u64>, two: Option<u64>| one.into_iter().chain(two).reduce(|a, b| a + b);
         Self {
             packets: self.packets + other.packets,
             bytes: self.bytes + other.bytes,
-            lost: self.lost + other.lost,
+            lost: sum(self.lost, other.lost),
             duplicates: self.duplicates + other.duplicates,
             reordered: self.reordered + other.reordered,
             first_before_window_ns: least(
@@ -248,7 +252,7 @@ impl FlowArrivals {
         largest(&[
             self.packets,
             self.bytes,
-            self.lost,
+            self.lost.unwrap_or(0),
             self.duplicates,
             self.reordered,
         ])
@@ -276,7 +280,7 @@ mod tests {
     fn two_windows_of_a_flow() {
         let one = FlowArrivals {
             packets: 30,
-            lost: 1,
+            lost: Some(1),
             delay_min_ns: Some(5),
             delay_mean_ns: Some(10.0),
             ipdv_min_ns: Some(-7),
@@ -284,13 +288,14 @@ mod tests {
         };
         let two = FlowArrivals {
             packets: 10,
+            lost: Some(2),
             delay_min_ns: Some(4),
             delay_mean_ns: Some(50.0),
             ipdv_min_ns: Some(3),
             ..FlowArrivals::default()
         };
         let both = one.plus(&two);
-        assert_eq!((both.packets, both.lost), (40, 1));
+        assert_eq!((both.packets, both.lost), (40, Some(3)));
         assert_eq!(
             (both.delay_min_ns, both.delay_mean_ns),
             (Some(4), Some(20.0))
@@ -298,6 +303,8 @@ mod tests {
         assert_eq!((both.ipdv_min_ns, both.ipdv_max_ns), (Some(-7), None));
         // What neither window measured stays absent, and a silent window removes nothing.
         assert_eq!(both.jitter_rfc3550_ns, None);
-        assert_eq!(FlowArrivals::default().plus(&two), two);
+        let silent = FlowArrivals::default();
+        assert_eq!(silent.plus(&two), two);
+        assert_eq!(silent.plus(&silent).lost, None);
     }
 }

@@ -137,11 +137,12 @@ impl Flow {
 
     /// What came of it in a window that opened then.
     pub(super) fn arrivals(&self, open_ns: u64) -> FlowArrivals {
-        let (first, next) = self.numbers.unwrap_or_default();
         let packets = float(self.counted.packets);
         FlowArrivals {
             first_before_window_ns: self.first_arrival_ns.and_then(|at| open_ns.checked_sub(at)),
-            lost: (next - first).saturating_sub(self.came),
+            lost: self
+                .numbers
+                .map(|(first, next)| (next - first).saturating_sub(self.came)),
             delay_mean_ns: (packets > 0.0).then(|| self.delays.mean()),
             jitter_rfc3550_ns: (self.counted.packets > 1).then(|| self.smoothed_sum_ns / packets),
             ..self.counted.clone()
