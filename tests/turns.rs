@@ -433,4 +433,10 @@ fn a_run_tells_of_its_turns() {
     });
     let wrong = hopyard(&["run", "--turns", "perhaps"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
+    run(&["run", "--turns", "on", "--warm-up", "0s"])
+        .exits(2)
+        .says(&["--turns on", "--warm-up 0s has none"]);
+    run(&["run", "planetlab-settling-2007", "--turns", "on"])
+        .exits(2)
+        .says(&["plan planetlab-settling-2007 (`warm_up = \"0s\"`) has none"]);
 }

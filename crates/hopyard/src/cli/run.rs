@@ -266,6 +266,16 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
         plan.blocks.max = Blocks::MOST;
     }
     plan.turns = args.turns.unwrap_or(plan.turns);
+    if args.turns == Some(true) && !plan.takes_turns() {
+        return Err(Failure::request(format!(
+            "--turns on: cells take turns with traffic before each, and {} has none: leave one of the two out",
+            if args.warm_up.is_some() {
+                "--warm-up 0s".to_owned()
+            } else {
+                format!("plan {} (`warm_up = \"0s\"`)", plan.name)
+            }
+        )));
+    }
     plan.blocks = args.blocks.unwrap_or(plan.blocks);
     if args.decide.is_some() && args.blocks.is_some_and(|blocks| blocks.min == blocks.max) {
         return Err(Failure::request(
