@@ -67,7 +67,7 @@ fn threads_poll_what_has_napi_and_the_rest_is_said() {
     let _sole = sole_poller();
     let _beside = beside();
     assert_eq!(pollers().0, Vec::<String>::new(), "of somebody else");
-    walk("napi", |path, peer| {
+    let checked = walk("napi", |path, peer| {
         let set = [("gro", "on"), ("tso", "off"), ("napi", "threaded")];
         match build(&cell(path.name, peer, LoadKind::TcpRr, &set)) {
             Ok(lab) => {
@@ -95,6 +95,7 @@ fn threads_poll_what_has_napi_and_the_rest_is_said() {
             }
         }
     });
+    checked.has(&["veth"]);
 }
 
 #[test]

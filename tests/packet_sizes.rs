@@ -1,6 +1,7 @@
 //! How much a packet holds, by the device that takes it in.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use hopyard::lab::Error;
@@ -8,7 +9,7 @@ use hopyard::model::{Arrived, LoadKind, Peer};
 use hopyard_net::NetNs;
 
 use crate::axes::{build, devices, measured};
-use crate::support::walk::{Visit, walk};
+use crate::support::walk::{Visit, is_asked_for, walk};
 use crate::support::{beside, cell, mostly, tell};
 
 /// Bytes of a packet that the server's device took in, on the average, frame header included.
@@ -72,6 +73,7 @@ fn details_of_all(ns: &NetNs) -> BTreeMap<String, String> {
 #[test]
 fn every_device_has_gso_max_or_is_named_as_the_one_that_cannot() {
     let _beside = beside();
+    let big = RefCell::new(BTreeSet::new());
     walk("gso_max", |path, peer| {
         for (value, bytes) in [("32KiB", 32_768), ("180KiB", 184_320)] {
             let cell = cell(path.name, peer, LoadKind::TcpStream, &[("gso_max", value)]);
@@ -99,9 +101,29 @@ fn every_device_has_gso_max_or_is_named_as_the_one_that_cannot() {
                     }
                 }
             }
+            if bytes > 65_536 {
+                big.borrow_mut().insert(path.name);
+            }
         }
         Ok(Visit::Checked)
     });
+    // If every path refused it, the walk would have nothing against that.
+    if is_asked_for("veth") {
+        assert_eq!(big.borrow().contains("veth"), a_veth_takes_big_packets());
+    }
+}
+
+/// Does this kernel let a veth have packets of 180 KiB, as iproute2 says?
+fn a_veth_takes_big_packets() -> bool {
+    let script =
+        "ip link add big type veth && ip link set big gso_max_size 184320 gro_max_size 184320";
+    let mut alone = Command::new("unshare");
+    alone.args(["--net", "sh", "-c", script]);
+    alone
+        .output()
+        .expect("unshare (util-linux) runs")
+        .status
+        .success()
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn each_cpu_has_a_queue_of_its_own_or_the_device_is_named_that_has_none() {
     let cpus = cpu::online_cpus().unwrap();
     let sets: Vec<u64> = cpus.iter().map(|cpu| 1 << cpu).collect();
     let count = cpus.len().to_string();
-    walk("xps", |path, peer| {
+    let checked = walk("xps", |path, peer| {
         let set = [("queues", count.as_str()), ("xps", "on")];
         match build(&cell(path.name, peer, LoadKind::TcpRr, &set)) {
             Ok(lab) => {
@@ -62,6 +62,7 @@ fn each_cpu_has_a_queue_of_its_own_or_the_device_is_named_that_has_none() {
             }
         }
     });
+    checked.has(&["veth"]);
 }
 
 /// All flows are sent by one CPU. Their queue of the sender's device is a queue of the receiver's, which a thread polls.

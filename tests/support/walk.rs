@@ -1,5 +1,6 @@
 //! Walking the registry: every path this kernel has, with every peer.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use hopyard::lab::paths::{Carried, Need};
@@ -17,14 +18,35 @@ pub(crate) enum Visit {
     PassedOver,
 }
 
+/// The paths at which a walk checked what it is about, with one peer at least.
+pub(crate) struct Checked(BTreeSet<&'static str>);
+
+impl Checked {
+    /// Fails where one of these was passed over, unless other paths were asked for: a test that takes every refusal would pass if
+    /// all paths refused.
+    #[track_caller]
+    pub(crate) fn has(&self, paths: &[&str]) {
+        for path in paths.iter().filter(|path| is_asked_for(path)) {
+            assert!(
+                self.0.contains(path),
+                "{path} was passed over: {:?}",
+                self.0
+            );
+        }
+    }
+}
+
 /// Does something for every path and peer that can be built here, but for paths whose each sample takes
 /// seconds; fails with all that failed, where a path is passed over that this kernel has, and where nothing was checked.
-pub(crate) fn walk(what: &str, each: impl Fn(&'static Path, Peer) -> Result<Visit, String>) {
+pub(crate) fn walk(
+    what: &str,
+    each: impl Fn(&'static Path, Peer) -> Result<Visit, String>,
+) -> Checked {
     walk_those(
         what,
         |path| !path.by_name_only,
         |path, peer, _| each(path, peer),
-    );
+    )
 }
 
 /// The same with every path there is but those with guests, with the axes that make another path of it.
@@ -68,9 +90,10 @@ fn walk_those(
     what: &str,
     those: impl Fn(&Path) -> bool,
     each: impl Fn(&'static Path, Peer, &[(&str, &str)]) -> Result<Visit, String>,
-) {
+) -> Checked {
     let mut failures = Vec::new();
     let (mut visited, mut checked, mut skipped) = (0, 0, Vec::new());
+    let mut paths = BTreeSet::new();
     let to_walk = |path: &Path| those(path) && is_asked_for(path.name);
     for &path in PATHS.iter().filter(|path| to_walk(path)) {
         if let Err(error) = path.available() {
@@ -102,7 +125,11 @@ fn walk_those(
             for &peer in path.peers_attached(attach.unwrap_or_default()) {
                 visited += 1;
                 match each(path, peer, &set) {
-                    Ok(visit) => checked += u32::from(visit == Visit::Checked),
+                    Ok(Visit::Checked) => {
+                        checked += 1;
+                        paths.insert(path.name);
+                    }
+                    Ok(Visit::PassedOver) => {}
                     Err(why) => failures.push(format!("{name}/{}: {why}", peer.name())),
                 }
             }
@@ -122,6 +149,7 @@ fn walk_those(
         let reason = "this machine lacks what they need";
         skip_part(&format!("path {}", skipped.join(", ")), false, reason);
     }
+    Checked(paths)
 }
 
 /// How a path's guest can be attached; one, nothing, where it has none.
