@@ -19,6 +19,11 @@ fn inside(ns: &NetNs, command: &str) -> Output {
     shell.output().unwrap()
 }
 
+fn succeeds(ns: &NetNs, command: &str) {
+    let said = inside(ns, command);
+    assert!(said.status.success(), "{command}: {said:?}");
+}
+
 fn text(said: Output) -> String {
     String::from_utf8(said.stdout).unwrap()
 }
@@ -36,24 +41,35 @@ fn is_found(lab: &Lab) -> Option<bool> {
     let address = Ipv4Addr::new(a, b, c, 77);
     let nested = NetNs::create().unwrap();
     let there = nested.proc_path();
-    let made = format!(
-        "ip link add inner type bridge && ip link set {device} master inner && ip link set inner up && \
-         ip link add port type veth peer name nested netns {} && ip link set port master inner up",
-        there.display()
+    succeeds(
+        endpoint,
+        "ip link add inner type bridge && ip link set inner up",
     );
-    if !inside(endpoint, &made).status.success() {
+    let joined = inside(endpoint, &format!("ip link set {device} master inner"));
+    if !joined.status.success() {
+        // Devices without Ethernet addresses, and macvlan and its kin, by the words of net/bridge/br_if.c.
+        let why = String::from_utf8(joined.stderr).unwrap();
+        let is_no_port = ["does not allow enslaving to a bridge", "Invalid argument"];
+        assert!(
+            is_no_port.iter().any(|words| why.contains(words)),
+            "{device}: {why}"
+        );
         return None;
     }
+    let port = format!(
+        "ip link add port type veth peer name nested netns {} && ip link set port master inner up",
+        there.display()
+    );
+    succeeds(endpoint, &port);
     let up = format!("ip addr add {address}/{prefix} dev nested && ip link set nested up");
-    let said = inside(&nested, &up);
-    assert!(said.status.success(), "{said:?}");
+    succeeds(&nested, &up);
     let route = text(inside(endpoint, "ip -4 route show default"));
     if let Some(via) = route
         .split_whitespace()
         .skip_while(|word| *word != "via")
         .nth(1)
     {
-        inside(&nested, &format!("ip route add default via {via}"));
+        succeeds(&nested, &format!("ip route add default via {via}"));
     }
     Some(ping_within(&nested, server.into(), Duration::from_millis(1500)).is_ok())
 }
