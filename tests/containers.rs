@@ -2,20 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use hopyard::lab::{Lab, LabKey, Path};
 use hopyard::load::remote::Remote;
 use hopyard::model::{Axes, Cell, Containers, FlowControl, Hop, LoadKind, Peer};
-use hopyard_net::{LinkKind, NewLink};
+use hopyard_net::{Cgroup, LinkKind, NewLink};
+use nix::sched::{CpuSet, sched_setaffinity};
 
-use crate::support::cli::{PROGRAM, run};
+use crate::support::cli::{PROGRAM, pid, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::traces::Traces;
 use crate::support::walk::{Visit, walk_all};
-use crate::support::{alone, beside, cell, float, mostly, proved, sampler};
+use crate::support::{alone, beside, cell, float, mostly, proved, sampler, skip, slower, tell};
 
 fn contained(path: &str, peer: Peer, load: LoadKind, more: &[(&str, &str)]) -> Cell {
     let set = [&[("containers", "own"), ("flows", "3")], more].concat();
@@ -325,6 +327,95 @@ fn round_robin_is_of_the_senders() {
         } else {
             Err(format!("scheduling policies {seen:?}, not {wanted:?}"))
         }
+    })
+    .unwrap();
+}
+
+/// A process that is always ready, on CPU 0, in a control group.
+struct Busy(Child);
+
+impl Busy {
+    fn in_group(group: &std::path::Path) -> Self {
+        let mut shell = Command::new("sh");
+        let busy = Self(shell.args(["-c", "while :; do :; done"]).spawn().unwrap());
+        let mut first = CpuSet::new();
+        first.set(0).unwrap();
+        sched_setaffinity(pid(busy.0.id()), &first).unwrap();
+        fs::write(group.join("cgroup.procs"), busy.0.id().to_string()).unwrap();
+        busy
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// CPU time of a control group so far, ms.
+fn used_ms(group: &std::path::Path) -> f64 {
+    let stat = fs::read_to_string(group.join("cpu.stat")).unwrap();
+    let usec = stat
+        .lines()
+        .find_map(|line| line.strip_prefix("usage_usec "));
+    float(usec.unwrap().parse().unwrap()) / 1000.0
+}
+
+/// CPU time of a sender's control group with three processes in it over that of another sender's with one, all on one CPU.
+fn crowded_over_the_other(scheduler: &str) -> Result<f64, String> {
+    let set = [("scheduler", scheduler)];
+    let cell = contained("veth", Peer::Local, LoadKind::UdpStream, &set);
+    let lab = build(&cell)?;
+    // They have started, and wait to be told what to send.
+    let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
+    let group_of = |client: &Remote| {
+        let own = fs::read_to_string(format!("/proc/{}/cgroup", client.pid())).unwrap();
+        let own = own.lines().find(|line| line.starts_with("0::"));
+        let number = own.unwrap().rsplit_once('/').unwrap().1;
+        lab.cgroup().unwrap().path().join(number)
+    };
+    let groups: Vec<_> = clients.iter().map(group_of).collect();
+    let distinct: BTreeSet<_> = groups.iter().collect();
+    assert_eq!(distinct.len(), clients.len(), "{groups:?}");
+    let [crowded, other] = [&groups[0], &groups[1]];
+    let _busy = [crowded, crowded, crowded, other].map(|group| Busy::in_group(group));
+    let used = || [crowded, other].map(|group| used_ms(group));
+    let before = used();
+    std::thread::sleep(Duration::from_millis(400 * slower()));
+    let after = used();
+    let [crowded, other] = [0, 1].map(|at| after[at] - before[at]);
+    if other > 10.0 {
+        Ok(crowded / other)
+    } else {
+        Err(format!("the one process had {other} ms of the CPU"))
+    }
+}
+
+/// With a share for each sender's group, three processes in one have as much of the CPU as one in another; without, three times as
+/// much. `kernels::conformance` runs this in a guest too, where nobody withholds the controller.
+#[test]
+fn a_group_has_its_share_whatever_runs_in_it() {
+    let _beside = beside();
+    if let Err(why) = Cgroup::check_cpu_shares() {
+        let script = "grep -qw cpu $(sed -n 's/^[^ ]* \\([^ ]*\\) cgroup2 .*/\\1/p' /proc/mounts | head -n 1)/cgroup.subtree_control";
+        let present = Command::new("sh").args(["-c", script]).status();
+        return skip(
+            "cgroup2 controller cpu",
+            present.unwrap().success(),
+            &why.to_string(),
+        );
+    }
+    mostly(|| {
+        let without = crowded_over_the_other("default")?;
+        let with = crowded_over_the_other("groups")?;
+        let said = format!(
+            "three processes in a sender's group, one in another's: {with:.1} times as much CPU time with shares, {without:.1} without"
+        );
+        tell(&said);
+        (without > 2.0 && (0.5..1.7).contains(&with))
+            .then_some(())
+            .ok_or(said)
     })
     .unwrap();
 }

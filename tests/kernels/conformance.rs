@@ -1,4 +1,5 @@
-//! The test of `conformance` itself, inside a guest, with the paths that this machine's own kernel lacks.
+//! The test of `conformance` itself, inside a guest, with the paths that this machine's own kernel lacks; and the one of control
+//! groups with shares of the CPU, which a host may withhold.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1500);
 /// Enough to hold this program, its libraries and modules twice, as while the kernel unpacks them.
 const MEMORY_MIB: u32 = 4096;
 /// What the tests and the script below start. Tests that want a program which this machine lacks say so.
-const PROGRAMS: [&str; 15] = [
+const PROGRAMS: [&str; 16] = [
     "/bin/sh",
     "mount",
     "insmod",
@@ -30,6 +31,7 @@ const PROGRAMS: [&str; 15] = [
     "sort",
     "printf",
     "cut",
+    "head",
     "ip",
     "bridge",
     "tc",
@@ -47,6 +49,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 for mounted in proc:/proc sysfs:/sys devtmpfs:/dev cgroup2:/sys/fs/cgroup bpf:/sys/fs/bpf; do
     mount -t "${mounted%:*}" none "${mounted#*:}"
 done
+echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
 for module in /modules/*; do insmod "$module"; done
 ip link set lo up
 until [ -e /dev/vport*p1 ]; do sleep 0.1; done
@@ -56,6 +59,8 @@ echo '"up"' >&3
 TESTS --exact --test-threads=2 --nocapture \
     conformance::every_path_connects_carries_and_goes_without_a_trace >/tmp/said 2>&1
 status=$?
+TESTS --exact --test-threads=2 --nocapture \
+    containers::a_group_has_its_share_whatever_runs_in_it >>/tmp/said 2>&1 || status=$?
 cut -c -2000 /tmp/said | sed 's/[\\"]/\\&/g; s/[[:cntrl:]]/ /g; s/.*/"&"/' >&3
 echo "$status" >&3
 sleep 1000
@@ -81,7 +86,15 @@ fn paths_that_this_kernel_lacks_conform_inside_a_guest() {
         .filter(|line| line.contains("combinations"))
         .collect();
     assert_eq!(walked.len(), 1, "{said:?}");
-    tell(&format!("inside a guest: {}, {walked:?}", names(&lacking)));
+    let shared: Vec<&String> = said
+        .iter()
+        .filter(|line| line.contains("times as much CPU time with shares"))
+        .collect();
+    assert!(!shared.is_empty(), "{said:?}");
+    tell(&format!(
+        "inside a guest: {}, {walked:?}, {shared:?}",
+        names(&lacking)
+    ));
 }
 
 fn names(paths: &[&lab::Path]) -> String {
