@@ -170,10 +170,14 @@ fn consistent(site: &Site, shown: &Value, at: &str) {
         all
     };
     let deadline = Instant::now() + DETACHING;
-    while !odd().is_empty() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(1));
+    loop {
+        let odd = odd();
+        if odd.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{at}: {odd:?}");
+        std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(odd().is_empty(), "{at}: {:?}", odd());
 }
 
 /// Runs a command under strace, to its end or to the call of this number, and gives its calls.

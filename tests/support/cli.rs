@@ -213,7 +213,10 @@ impl Running {
                 "{}: still running after {patience:?}",
                 self.what
             );
-            std::thread::sleep(Duration::from_millis(1));
+            // Many wait at a time, most of them for seconds: looking each ms takes CPU time from the programs.
+            let pause = self.began.elapsed() / 50;
+            let [least, most] = [1, 20].map(Duration::from_millis);
+            std::thread::sleep(pause.clamp(least, most));
         };
         let took = self.began.elapsed();
         let [stdout, stderr] = self.output.take().unwrap().map(|t| t.join().unwrap());
@@ -270,6 +273,7 @@ impl Drop for Running {
 fn nothing_left(mark: &str, namespaces: &BTreeSet<u64>) {
     let deadline = Instant::now() + Duration::from_secs(3);
     loop {
+        let looked = Instant::now();
         let (processes, held) = (procs::marked(mark), procs::held(namespaces, Some(mark)));
         if processes.is_empty() && held.is_empty() {
             return;
@@ -278,7 +282,7 @@ fn nothing_left(mark: &str, namespaces: &BTreeSet<u64>) {
             Instant::now() < deadline,
             "processes left: {processes:?}, namespaces left: {held:?}"
         );
-        std::thread::sleep(Duration::from_millis(5));
+        super::pause_after(looked.elapsed());
     }
 }
 

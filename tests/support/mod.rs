@@ -61,11 +61,14 @@ pub(crate) fn until(what: &str, patience: Duration, mut so: impl FnMut() -> bool
             return;
         }
         assert!(began < deadline, "{what}: not within {patience:?}");
-        // Some looks are at every process, and other tests run beside.
-        let pause = 4 * began.elapsed();
-        let [least, most] = [5, 25].map(Duration::from_millis);
-        std::thread::sleep(pause.clamp(least, most));
+        pause_after(began.elapsed());
     }
+}
+
+/// The pause after a look that took this long, before the next one: some looks are at every process, and other tests run beside.
+pub(crate) fn pause_after(look: Duration) {
+    let [least, most] = [5, 25].map(Duration::from_millis);
+    std::thread::sleep((4 * look).clamp(least, most));
 }
 
 /// An environment variable: windows are so many times longer, because the CPU is emulated.

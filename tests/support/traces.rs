@@ -81,6 +81,7 @@ impl Traces {
         // New at every look until now.
         let mut suspects = None;
         loop {
+            let looked = Instant::now();
             let mut now = Self::now();
             if is_apart() {
                 let mut new = &now.macvtaps - &self.macvtaps;
@@ -98,7 +99,7 @@ impl Traces {
             if began.elapsed() > patience {
                 return Err(format!("left behind:\n  before {self:?}\n  after  {now:?}"));
             }
-            std::thread::sleep(Duration::from_millis(5));
+            super::pause_after(looked.elapsed());
         }
     }
 }
