@@ -268,7 +268,7 @@ pub(super) fn planned(args: &RunArgs) -> Result<Plan, Failure> {
     plan.turns = args.turns.unwrap_or(plan.turns);
     if args.turns == Some(true) && !plan.takes_turns() {
         return Err(Failure::request(format!(
-            "--turns on: cells take turns with traffic before each, and {} has none: leave one of the two out",
+            "--turns on: each turn needs traffic before its window, and {} has none: leave out --turns on, or give --warm-up a time",
             if args.warm_up.is_some() {
                 "--warm-up 0s".to_owned()
             } else {
