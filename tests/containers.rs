@@ -335,13 +335,13 @@ fn round_robin_is_of_the_senders() {
 struct Busy(Child);
 
 impl Busy {
-    fn in_group(group: &std::path::Path) -> Self {
+    fn in_group(group: &Cgroup) -> Self {
         let mut shell = Command::new("sh");
         let busy = Self(shell.args(["-c", "while :; do :; done"]).spawn().unwrap());
         let mut first = CpuSet::new();
         first.set(0).unwrap();
         sched_setaffinity(pid(busy.0.id()), &first).unwrap();
-        fs::write(group.join("cgroup.procs"), busy.0.id().to_string()).unwrap();
+        group.add(busy.0.id()).unwrap();
         busy
     }
 }
@@ -353,42 +353,36 @@ impl Drop for Busy {
     }
 }
 
-/// CPU time of a control group so far, ms.
-fn used_ms(group: &std::path::Path) -> f64 {
-    let stat = fs::read_to_string(group.join("cpu.stat")).unwrap();
-    let usec = stat
-        .lines()
-        .find_map(|line| line.strip_prefix("usage_usec "));
-    float(usec.unwrap().parse().unwrap()) / 1000.0
+/// The control group that a sender's process is in.
+fn group_of(client: &Remote) -> Cgroup {
+    let text = fs::read_to_string(format!("/proc/{}/cgroup", client.pid())).unwrap();
+    let mut lines = text.lines();
+    let name = lines.find_map(|line| line.strip_prefix("0::/hopyard/"));
+    Cgroup::open(name.unwrap()).unwrap()
 }
 
-/// CPU time of a sender's control group with three processes in it over that of another sender's with one, all on one CPU.
+/// CPU time of a sender's control group with three busy processes in it, divided by that of another sender's group with one. All are on
+/// one CPU.
 fn crowded_over_the_other(scheduler: &str) -> Result<f64, String> {
     let set = [("scheduler", scheduler)];
     let cell = contained("veth", Peer::Local, LoadKind::UdpStream, &set);
     let lab = build(&cell)?;
-    // They have started, and wait to be told what to send.
+    // The senders have started, and wait to be told what to send.
     let clients = lab.start_clients(PROGRAM.as_ref()).unwrap();
-    let group_of = |client: &Remote| {
-        let own = fs::read_to_string(format!("/proc/{}/cgroup", client.pid())).unwrap();
-        let own = own.lines().find(|line| line.starts_with("0::"));
-        let number = own.unwrap().rsplit_once('/').unwrap().1;
-        lab.cgroup().unwrap().path().join(number)
-    };
-    let groups: Vec<_> = clients.iter().map(group_of).collect();
-    let distinct: BTreeSet<_> = groups.iter().collect();
+    let groups: Vec<Cgroup> = clients.iter().map(group_of).collect();
+    let distinct: BTreeSet<_> = groups.iter().map(Cgroup::path).collect();
     assert_eq!(distinct.len(), clients.len(), "{groups:?}");
     let [crowded, other] = [&groups[0], &groups[1]];
-    let _busy = [crowded, crowded, crowded, other].map(|group| Busy::in_group(group));
-    let used = || [crowded, other].map(|group| used_ms(group));
+    let _busy = [crowded, crowded, crowded, other].map(Busy::in_group);
+    let used = || [crowded, other].map(|group| group.usage().unwrap());
     let before = used();
     std::thread::sleep(Duration::from_millis(400 * slower()));
     let after = used();
     let [crowded, other] = [0, 1].map(|at| after[at] - before[at]);
-    if other > 10.0 {
-        Ok(crowded / other)
+    if other > Duration::from_millis(10) {
+        Ok(crowded.div_duration_f64(other))
     } else {
-        Err(format!("the one process had {other} ms of the CPU"))
+        Err(format!("the one process had {other:?} of the CPU"))
     }
 }
 

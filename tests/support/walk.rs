@@ -22,8 +22,8 @@ pub(crate) enum Visit {
 pub(crate) struct Checked(BTreeSet<&'static str>);
 
 impl Checked {
-    /// Fails where one of these was passed over, unless other paths were asked for: a test that takes every refusal would pass if
-    /// all paths refused.
+    /// Fails if one of these paths was passed over, unless the walk was asked for other paths only. Without this, a test that accepts a
+    /// refusal from any path would pass if all paths refused.
     #[track_caller]
     pub(crate) fn has(&self, paths: &[&str]) {
         for path in paths.iter().filter(|path| is_asked_for(path)) {
@@ -379,7 +379,7 @@ const NETFILTER: &[(&str, &str, &str)] = &[
 ];
 
 /// Does a command succeed in a namespace of its own? `None` where there is no such program.
-fn unshared(command: &[&str]) -> Option<bool> {
+pub(crate) fn unshared(command: &[&str]) -> Option<bool> {
     let output = Command::new("unshare").arg("--net").args(command).output();
     let status = output.expect("unshare (util-linux) runs").status;
     (status.code() != Some(127)).then(|| status.success())
