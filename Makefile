@@ -89,8 +89,8 @@ lint: format ## lints alone
 	@scripts/need $(BUILD_PACKAGES)
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-# A service that builds from nothing each time has no use for what makes the next build quicker, nor for line numbers in backtraces:
-# a panic says its own. Without them programs are half as large, and guests, which unpack them, boot sooner.
+# A service that builds from nothing each time has no use for what makes the next build quicker. Nor does it need line numbers in
+# backtraces, since a panic says where it was: without them building takes less time, and programs are half as large.
 ifdef CI
 unit: export CARGO_INCREMENTAL := 0
 unit: export CARGO_PROFILE_DEV_DEBUG := 0
