@@ -307,6 +307,12 @@ fn one_way_times_of_two_clocks_have_a_bound_or_are_not_told() {
         assert_eq!(cell["latency"], Value::Null, "{cell:#}");
         assert_eq!(cell["estimates"]["latency_p50_ns"], Value::Null, "{cell:#}");
         assert!(cell["estimates"]["lost_ratio"].is_object(), "{cell:#}");
+        // How delays differ needs no common clock.
+        for jitter in ["jitter_rfc3550_ns", "jitter_ipdv_ns"] {
+            let jitter_ns = cell["estimates"][jitter]["value"].as_f64();
+            assert!(jitter_ns > Some(0.0) && jitter_ns < Some(1e9), "{cell:#}");
+        }
+        assert_eq!(cell["estimates"]["jitter_pdv_ns"], Value::Null, "{cell:#}");
     });
 }
 

@@ -9,7 +9,8 @@ use super::units::float;
 /// Numbered datagrams that the receiving kernel took in during the window.
 ///
 /// Arrival is the kernel's own time stamp (`SO_TIMESTAMPNS`), one-way delay the time from the call that sent a datagram
-/// to it. If the two ends have no common clock, everything that needs a delay is absent.
+/// to it. If the two ends have no common clock, everything that needs a delay is absent; if their clocks were compared, but
+/// not closely enough, what needs only differences of delays is there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Arrivals {
     /// Each flow by itself.
@@ -165,18 +166,25 @@ impl Arrivals {
         (sum.1 > 0.0).then(|| sum.0 / sum.1)
     }
 
-    /// Removes all figures that need both ends to have one clock.
+    /// Removes the figures that need to know how far the clocks of both ends are apart.
     pub(super) fn forget_delays(&mut self) {
         self.pdv = None;
+        for flow in &mut self.flows {
+            flow.delay_min_ns = None;
+            flow.delay_mean_ns = None;
+            flow.delay_max_ns = None;
+        }
+    }
+
+    /// Removes those that need the clocks of both ends to go alike, or the sender's instants to be brought to the receiver's.
+    pub(super) fn forget_instants(&mut self) {
+        self.forget_delays();
         self.ipdv = None;
         self.lateness = None;
         for interval in self.series.iter_mut().flat_map(|s| &mut s.intervals) {
             interval.jitter_rfc3550_ns = None;
         }
         for flow in &mut self.flows {
-            flow.delay_min_ns = None;
-            flow.delay_mean_ns = None;
-            flow.delay_max_ns = None;
             flow.ipdv_min_ns = None;
             flow.ipdv_max_ns = None;
             flow.jitter_rfc3550_ns = None;

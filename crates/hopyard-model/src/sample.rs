@@ -192,15 +192,15 @@ impl Measurement {
     /// Removes everything that needs both ends of a one-way load to have one clock.
     pub fn forget_one_way_times(&mut self) {
         if let Some(arrivals) = &mut self.arrivals {
-            arrivals.forget_delays();
+            arrivals.forget_instants();
             self.latency = None;
             self.open_loop = None;
         }
     }
 
     /// The same if the receiver converted the sender's instants to its own clock. Then the datagrams due in the window
-    /// are known exactly, and only the delays are uncertain. They are removed if `clocks` knows them no better than
-    /// their own size.
+    /// are known exactly, and so is how delays differ; only the delays are uncertain. They are removed if `clocks` knows them
+    /// no better than their own size.
     pub fn forget_uncertain_delays(&mut self, mut clocks: ClocksCompared) {
         if let Some(arrivals) = &mut self.arrivals {
             let delay_ns = match &self.latency {

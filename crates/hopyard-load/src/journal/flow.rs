@@ -77,14 +77,15 @@ impl Flow {
         self.first_arrival_ns.get_or_insert(arrived_ns);
         let last_arrival_ns = self.last_arrival_ns.replace(arrived_ns);
         let gap_ns = last_arrival_ns.map(|last| arrived_ns.saturating_sub(last));
-        let delay_ns = arrived_ns.saturating_sub(header.sent_ns);
+        // Below 0 where two clocks are known less closely than the delay.
+        let delay_ns = arrived_ns.wrapping_sub(header.sent_ns).cast_signed();
         let step = self.jitter.enter(header.number, delay_ns);
         if counts {
             self.number(header.number, place);
             self.counted.packets += 1;
             self.counted.bytes += bytes as u64;
             self.counted.longest_gap_ns = self.counted.longest_gap_ns.max(gap_ns);
-            self.delay(delay_ns);
+            self.delay(u64::try_from(delay_ns).unwrap_or(0));
             self.smoothed_sum_ns += step.smoothed_ns;
             if let Some(ipdv_ns) = step.ipdv_ns {
                 let c = &mut self.counted;

@@ -3,7 +3,7 @@
 /// One-way delays of a flow in the order of arrival.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Jitter {
-    last: Option<(u64, u64)>,
+    last: Option<(u64, i64)>,
     smoothed_ns: f64,
 }
 
@@ -18,12 +18,13 @@ pub(crate) struct Step {
 }
 
 impl Jitter {
+    /// Delays may all be off by the same, even below 0: only their differences count.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "delays are far below 2^53 ns")]
-    pub(crate) fn enter(&mut self, number: u64, delay_ns: u64) -> Step {
+    pub(crate) fn enter(&mut self, number: u64, delay_ns: i64) -> Step {
         let mut ipdv_ns = None;
         if let Some((before, delay_before)) = self.last.replace((number, delay_ns)) {
-            let difference = delay_ns.wrapping_sub(delay_before).cast_signed();
+            let difference = delay_ns.wrapping_sub(delay_before);
             self.smoothed_ns += (difference.unsigned_abs() as f64 - self.smoothed_ns) / 16.0;
             ipdv_ns = (number == before.wrapping_add(1)).then_some(difference);
         }
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn steps(delays: &[(u64, u64)]) -> Vec<Step> {
+    fn steps(delays: &[(u64, i64)]) -> Vec<Step> {
         let mut jitter = Jitter::default();
         delays
             .iter()
@@ -69,13 +70,13 @@ mod tests {
     proptest! {
         /// Delays of 0 and D by turns: IPDV is ±D, and J = D (1 − (15/16)ⁿ) after n differences.
         #[test]
-        fn alternating_delays(d in 1u64..1_000_000_000, base in 0u64..1_000_000_000, count in 2u64..500) {
-            let delays: Vec<_> = (0..count).map(|n| (n, base + (n % 2) * d)).collect();
+        fn alternating_delays(d in 1i64..1_000_000_000, base in -1_000_000_000i64..1_000_000_000, count in 2u64..500) {
+            let delays: Vec<_> = (0..count).map(|n| (n, if n % 2 == 0 { base } else { base + d })).collect();
             let mut n = 0;
             for step in &steps(&delays)[1..] {
                 n += 1;
                 let sign = if n % 2 == 1 { 1 } else { -1 };
-                prop_assert_eq!(step.ipdv_ns, Some(sign * d.cast_signed()));
+                prop_assert_eq!(step.ipdv_ns, Some(sign * d));
                 let expected = d as f64 * (1.0 - (15.0f64 / 16.0).powi(n));
                 prop_assert!((step.smoothed_ns - expected).abs() <= 1e-9 * d as f64, "{} {expected}", step.smoothed_ns);
             }
@@ -83,7 +84,7 @@ mod tests {
 
         /// A delay that does not vary has no jitter, however long it is.
         #[test]
-        fn steady_delays(delay: u64, count in 2u64..50) {
+        fn steady_delays(delay: i64, count in 2u64..50) {
             let delays: Vec<_> = (0..count).map(|n| (n, delay)).collect();
             for step in &steps(&delays)[1..] {
                 prop_assert_eq!(*step, Step { ipdv_ns: Some(0), smoothed_ns: 0.0 });

@@ -281,6 +281,36 @@ fn series_of_two_sockets() {
     );
 }
 
+/// Delays of 20 and 60 µs by turns, which seem to be −30 and 10 µs if the clocks are 50 µs farther apart than was thought:
+/// how they differ is told all the same.
+#[test]
+fn delays_of_clocks_that_are_not_quite_known_differ_as_they_do() {
+    let told = |error_ns: i64| {
+        let mut journal = journal(1);
+        for number in 0..200u64 {
+            let sent_ns = 1_000 * MS + number * MS;
+            let header = Header {
+                flow: 0,
+                number,
+                due_ns: sent_ns.wrapping_add_signed(error_ns),
+                sent_ns: sent_ns.wrapping_add_signed(error_ns),
+            };
+            let arrived_ns = sent_ns + if number % 2 == 0 { 20_000 } else { 60_000 };
+            let came = Came {
+                arrived_ns,
+                read_ns: arrived_ns,
+            };
+            journal.enter(&header, 64, came);
+        }
+        arrivals(&journal)
+    };
+    let (known, off) = (told(0), told(50_000));
+    assert_eq!(known.flows[0].ipdv_max_ns, Some(40_000));
+    assert_eq!(off.ipdv, known.ipdv);
+    let figures = |of: &FlowArrivals| (of.ipdv_min_ns, of.ipdv_max_ns, of.jitter_rfc3550_ns);
+    assert_eq!(figures(&off.flows[0]), figures(&known.flows[0]));
+}
+
 /// The sender's clock is 3 s behind, or two hours ahead: what is due, and how long it took, is as by one clock.
 #[test]
 fn instants_of_another_clock_are_brought_to_this_one() {
