@@ -4,12 +4,16 @@ use crate::model::{ArrivalInterval, ArrivalSeries, Measurement, SeriesReport, Se
 use crate::stats::{self, Samples};
 use crate::units::{float, seconds};
 
-/// The report of a cell; `None` if no sample has a series, or their intervals differ.
+/// The report of a cell; `None` if no sample has a series.
+///
+/// Only those with the most common intervals count: a window that was taken again began later in its traffic.
 pub(super) fn report(measured: &[&Measurement], confidence: f64) -> Option<SeriesReport> {
-    let all: Vec<&ArrivalSeries> = measured.iter().filter_map(|m| series(m)).collect();
-    let first = *all.first()?;
+    let mut all: Vec<&ArrivalSeries> = measured.iter().filter_map(|m| series(m)).collect();
     let shape = |s: &ArrivalSeries| (s.interval_ns, s.before_ns, s.intervals.len());
-    if all.iter().any(|s| shape(s) != shape(first)) || first.intervals.is_empty() {
+    let alike = |one: &&ArrivalSeries| all.iter().filter(|s| shape(s) == shape(one)).count();
+    let first = all.iter().copied().max_by_key(alike)?;
+    all.retain(|s| shape(s) == shape(first));
+    if first.intervals.is_empty() {
         return None;
     }
     let interval_s = seconds(first.interval_ns);

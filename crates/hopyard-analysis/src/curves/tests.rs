@@ -219,6 +219,30 @@ fn what_was_not_watched_from_its_start_has_no_settling() {
     assert_eq!((series.traffic_before_s, &series.settling), (0.3, &None));
 }
 
+/// Two windows that opened half a second into their traffic, one of them with other intervals, leave the other eight.
+#[test]
+fn a_window_that_was_taken_again_hides_no_other() {
+    let mut run = senders(published);
+    let figures = |run: &crate::model::stored::Run| assess(run).cells[0].series.clone().unwrap();
+    let before = figures(&run);
+    for (block, intervals) in [(0, 20), (6, 19)] {
+        let mut own = run.samples.iter_mut().filter(|sample| sample.cell == 0);
+        let sample = own.find(|sample| sample.block == block).unwrap();
+        let Outcome::Measured(m) = &mut sample.outcome else {
+            panic!("not measured");
+        };
+        let series = m.arrivals.as_mut().unwrap().series.as_mut().unwrap();
+        series.before_ns = 500_000_000;
+        series.intervals.truncate(intervals);
+        series.intervals[0].interarrival_sd_ns = Some(1e12);
+    }
+    let after = figures(&run);
+    assert_eq!(after.traffic_before_s, 0.0);
+    assert_eq!(after.interarrival_sd_ns.len(), 20);
+    assert_eq!(after.settling.unwrap().samples, 8);
+    assert_eq!(after.interarrival_sd_ns, before.interarrival_sd_ns);
+}
+
 #[test]
 fn one_sample_that_does_not_settle_leaves_no_mean() {
     let mut run = senders(published);
