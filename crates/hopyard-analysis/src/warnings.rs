@@ -33,7 +33,7 @@ pub(super) fn all(
     let mut warn = |code, message: Option<String>| {
         warnings.extend(message.map(|message| Warning { code, message }));
     };
-    warn(WarningCode::CutShort, cut_short(run.end, summary));
+    warn(WarningCode::CutShort, cut_short(run, summary));
     warn(
         WarningCode::LeftOut,
         left_out_in_words(&run.header.left_out),
@@ -120,10 +120,14 @@ fn not_compared(run: &Run) -> Option<String> {
     Some(format!("{}{rest}.", first.to_uppercase()))
 }
 
-fn cut_short(end: Option<End>, summary: &RunSummary) -> Option<String> {
-    let why = match end {
+fn cut_short(run: &Run, summary: &RunSummary) -> Option<String> {
+    let why = match run.end {
         Some(End::Complete | End::TimeLimit) => return None,
         Some(End::Interrupted) => "it was interrupted",
+        // Until the host is as it was, such a run is not finished.
+        None if run.header.settings.is_some() => {
+            "the program ended without finishing it, or could not restore the host (or is still measuring),"
+        }
         None => "the program ended without finishing it (or is still measuring)",
     };
     Some(format!(
