@@ -18,6 +18,14 @@ pub(super) struct Answer {
     pub(super) ratio: Option<Ratio>,
 }
 
+/// A method's answers for every cell of a table but the base.
+#[derive(Debug)]
+pub(super) struct Answers {
+    pub(super) all: Vec<Answer>,
+    /// What was not measured, and why; there is no decision about it.
+    pub(super) failed: Option<String>,
+}
+
 /// A ratio with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, serde::Deserialize)]
 pub(super) struct Ratio {

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use super::judge::{Answer, Ratio};
+use super::judge::{Answer, Answers, Ratio};
 use super::question::{Cell, Question};
 use crate::error::{Error, Result};
 
@@ -69,8 +69,8 @@ struct Compared {
 }
 
 impl Program {
-    /// Measures a question; returns an answer for each cell but the base.
-    pub(super) fn ask(&self, question: &Question, limit: Duration) -> Result<Vec<Answer>> {
+    /// Measures a question.
+    pub(super) fn ask(&self, question: &Question, limit: Duration) -> Result<Answers> {
         let cells = question.cells();
         let mut more = vec![format!("--time-limit={}s", limit.as_secs())];
         more.extend(self.options.iter().map(|&option| option.to_owned()));
@@ -88,7 +88,7 @@ impl Program {
             .map_err(|what| self.trouble(what))
     }
 
-    /// Makes a run of some cells and returns its document.
+    /// Makes a run of some cells and returns its document, which says why if a cell failed.
     fn run(
         &self,
         question: &Question,
@@ -115,12 +115,12 @@ impl Program {
         }
         // Status 1: a cell failed, and the document says why; or its traffic did not take its path.
         let said = fs::read_to_string(&document).unwrap_or_default();
-        let cell = (status.code() == Some(1)).then(|| read(&said).err());
-        Err(self.trouble(cell.flatten().unwrap_or_else(|| {
-            let said = fs::read_to_string(&notes).unwrap_or_default();
-            let last = said.lines().last().unwrap_or("it said nothing");
-            format!("ended with {status}: {last}")
-        })))
+        if status.code() == Some(1) && read(&said).is_ok_and(|read| read.failure().is_some()) {
+            return Ok(said);
+        }
+        let said = fs::read_to_string(&notes).unwrap_or_default();
+        let last = said.lines().last().unwrap_or("it said nothing");
+        Err(self.trouble(format!("ended with {status}: {last}")))
     }
 
     /// Waits until it ends; passes an interrupt on, so that it leaves nothing behind.
@@ -183,47 +183,60 @@ fn arguments(question: &Question, cells: &[Cell]) -> Vec<String> {
     words
 }
 
-/// The document of a run all of whose cells were measured. A cell that failed is an error, even where some of its blocks
-/// have figures: its table took less time than it was meant to, so that it would raise the rate of decisions.
 fn read(text: &str) -> std::result::Result<Document, String> {
-    let document: Document = serde_json::from_str(text)
-        .map_err(|error| format!("printed no document of a run: {error}"))?;
-    let mut cells = document.cells.iter();
-    match cells.find_map(CellReport::failure) {
-        Some(failure) => Err(failure),
-        None => Ok(document),
-    }
+    serde_json::from_str(text).map_err(|error| format!("printed no document of a run: {error}"))
 }
 
 fn figure(question: &Question) -> &'static str {
     assess::main_figure(question.load, &Axes::default())
 }
 
-fn answers(text: &str, question: &Question) -> std::result::Result<Vec<Answer>, String> {
+/// A cell that failed has no answer, even where some of its blocks have figures; if the base failed, none has.
+fn answers(text: &str, question: &Question) -> std::result::Result<Answers, String> {
     let document = read(text)?;
-    let others = question.cells().into_iter().skip(1);
-    others
-        .map(|cell| {
-            let report = document.cells.iter().find(|report| report.is(cell));
-            let report = report.ok_or_else(|| format!("did not measure {cell:?}"))?;
-            let compared = report.verdicts.get(figure(question));
-            Ok(compared.map_or_else(Answer::none, |compared| Answer {
-                // There is none if there are too few blocks.
-                verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
-                ratio: Some(compared.ratio),
-            }))
-        })
-        .collect()
+    let cells = question.cells();
+    let base = document.cell(cells[0])?;
+    let answer = |cell: &Cell| {
+        let cell = document.cell(*cell)?;
+        let are_measured = [base, cell].iter().all(|one| one.failure().is_none());
+        let compared = cell.verdicts.get(figure(question));
+        let compared = compared.filter(|_| are_measured);
+        Ok(compared.map_or_else(Answer::none, |compared| Answer {
+            // There is none if there are too few blocks.
+            verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
+            ratio: Some(compared.ratio),
+        }))
+    };
+    let all = cells.iter().skip(1).map(answer);
+    Ok(Answers {
+        all: all.collect::<std::result::Result<_, String>>()?,
+        failed: document.failure(),
+    })
 }
 
 fn rate(text: &str, question: &Question) -> std::result::Result<f64, String> {
     let document = read(text)?;
+    if let Some(failure) = document.failure() {
+        return Err(failure);
+    }
     let estimate = document.cells.first();
     estimate
         .and_then(|cell| cell.estimates.get(figure(question)))
         .map(|estimate| estimate.value)
         .filter(|value| *value > 0.0)
         .ok_or_else(|| "has no figure of the base".to_owned())
+}
+
+impl Document {
+    fn cell(&self, cell: Cell) -> std::result::Result<&CellReport, String> {
+        let found = self.cells.iter().find(|report| report.is(cell));
+        found.ok_or_else(|| format!("did not measure {cell:?}"))
+    }
+
+    /// What it says of the first cell of which not all was measured.
+    fn failure(&self) -> Option<String> {
+        self.cells.iter().find_map(CellReport::failure)
+    }
 }
 
 impl CellReport {
@@ -285,47 +298,59 @@ mod tests {
               "goodput_bps":{"base":"veth","ratio":{"value":0.9,"low":0.8,"high":1.1,"n":8},"verdict":"inconclusive"}}}
         ]}"#;
         let told = answers(text, question("tcp_stream_paths")).unwrap();
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].verdict, Verdict::Inconclusive);
-        assert_eq!(told[0].ratio.map(|ratio| ratio.value), Some(0.9));
+        assert_eq!((told.all.len(), told.failed), (1, None));
+        assert_eq!(told.all[0].verdict, Verdict::Inconclusive);
+        assert_eq!(told.all[0].ratio.map(|ratio| ratio.value), Some(0.9));
         assert_eq!(rate(text, question("tcp_stream_paths")), Ok(2e10));
     }
 
-    /// The base or a compared cell: neither gives an answer, nor a rate, even if it has figures of some blocks.
+    /// Of the base, no comparison has an answer; of another cell, its own has none. Figures of some blocks do not count.
     #[test]
-    fn a_cell_that_was_not_measured_is_an_error() {
-        let question = question("tcp_stream_paths");
-        let text = |base: &str, other: &str| {
-            let cell = |path: &str, status: &str| {
+    fn a_cell_that_was_not_measured_has_no_answer() {
+        let question = question("udp_stream_paths");
+        let text = |statuses: [&str; 3]| {
+            let cell = |(path, status): (&str, &str)| {
                 format!(
-                    r#"{{"path":"{path}","axes":{{"message_size_bytes":20000}},"status":"{status}","cause":"no memory",
+                    r#"{{"path":"{path}","axes":{{"message_size_bytes":1400}},"status":"{status}","cause":"no memory",
                         "estimates":{{"goodput_bps":{{"value":2e10}}}},"verdicts":{{"goodput_bps":
                         {{"ratio":{{"value":0.5,"low":0.4,"high":0.6}},"verdict":"different"}}}}}}"#
                 )
             };
+            let cells = ["veth", "bridge", "direct"].into_iter().zip(statuses);
             format!(
-                r#"{{"cells":[{},{}]}}"#,
-                cell("veth", base),
-                cell("bridge", other)
+                r#"{{"cells":[{}]}}"#,
+                cells.map(cell).collect::<Vec<_>>().join(",")
             )
         };
-        assert!(answers(&text("ok", "ok"), question).is_ok());
+        let decided = |statuses| {
+            let answers = answers(&text(statuses), question).unwrap();
+            let verdicts = answers.all.iter().map(|answer| answer.verdict);
+            let are_decided: Vec<bool> = verdicts.map(|v| v != Verdict::Inconclusive).collect();
+            (are_decided, answers.failed.unwrap_or_default())
+        };
+        assert_eq!(decided(["ok"; 3]), (vec![true; 2], String::new()));
         for status in ["failed", "unsupported"] {
-            for (base, other, path) in [(status, "ok", "veth"), ("ok", status, "bridge")] {
-                let said = answers(&text(base, other), question).unwrap_err();
-                let wanted = format!("{path} with 20000 bytes: no memory");
+            for (statuses, wanted, path) in [
+                ([status, "ok", "ok"], [false, false], "veth"),
+                (["ok", status, "ok"], [false, true], "bridge"),
+                (["ok", "ok", status], [true, false], "direct"),
+            ] {
+                let (are_decided, said) = decided(statuses);
+                assert_eq!(are_decided, wanted, "{statuses:?}");
+                let wanted = format!("{path} with 1400 bytes: no memory");
                 assert!(said.contains(&wanted), "{said}");
+                assert!(rate(&text(statuses), question).is_err());
             }
-            assert!(rate(&text(status, "ok"), question).is_err());
         }
     }
 
     #[test]
     fn a_quick_look_decides_nothing_and_a_missing_cell_is_an_error() {
-        let text = r#"{"cells":[{"path":"veth","axes":{"message_size_bytes":1401},"status":"ok","verdicts":{
+        let text = r#"{"cells":[{"path":"veth","axes":{"message_size_bytes":1400},"status":"ok"},
+            {"path":"veth","axes":{"message_size_bytes":1401},"status":"ok","verdicts":{
             "goodput_bps":{"base":"message_size=1400","ratio":{"value":1,"low":0.9,"high":1.1}}}}]}"#;
         let told = answers(text, question("udp_stream_equal")).unwrap();
-        assert_eq!(told[0].verdict, Verdict::Inconclusive);
+        assert_eq!(told.all[0].verdict, Verdict::Inconclusive);
         assert!(answers(text, question("udp_stream_paths")).is_err());
         assert!(answers("no document", question("udp_stream_equal")).is_err());
     }

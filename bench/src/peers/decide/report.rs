@@ -54,9 +54,10 @@ fn grid<const N: usize>(header: [&str; N]) -> Grid {
 }
 
 fn row(tally: &Tally) -> [String; 8] {
-    let failed = match tally.failed {
-        0 => String::new(),
-        failed => format!(", {failed} failed"),
+    let failed = match (tally.failed, tally.failed_by_hog) {
+        (0, _) => String::new(),
+        (failed, 0) => format!(", {failed} failed"),
+        (failed, by_hog) => format!(", {failed} failed, {by_hog} of them only with the hog"),
     };
     [
         machine(tally.hog).to_owned(),

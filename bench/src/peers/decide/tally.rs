@@ -23,9 +23,24 @@ pub(super) struct Record {
     pub(super) seconds: f64,
     /// Number of comparisons in the table.
     pub(super) comparisons: u64,
-    /// Empty if the method failed, so that nothing is decided.
+    /// Empty if the method failed, so that nothing is decided. Without a decision where only a cell failed.
     pub(super) told: Vec<Told>,
+    /// What was not measured, and why.
     pub(super) failed: Option<String>,
+}
+
+impl Record {
+    /// Whether it failed because of the hog: the same method measures the same table without it.
+    fn failed_by_hog(&self, all: &[Self]) -> bool {
+        let is_control =
+            |one: &&Self| !one.hog && (one.way, one.question) == (self.way, self.question);
+        let mut controls = all.iter().filter(is_control).peekable();
+        let is_controlled = controls.peek().is_some();
+        self.hog
+            && self.failed.is_some()
+            && is_controlled
+            && controls.all(|one| one.failed.is_none())
+    }
 }
 
 /// A count of successes among tries, with the interval of their share.
@@ -57,7 +72,10 @@ pub(super) struct Tally {
     pub(super) way: Way,
     pub(super) hog: bool,
     pub(super) tables: u64,
+    /// Tables of which not all was measured.
     pub(super) failed: u64,
+    /// Those of them which the same method measured without the hog.
+    pub(super) failed_by_hog: u64,
     pub(super) minutes: f64,
     /// Decided comparisons of all.
     pub(super) decided: Count,
@@ -78,6 +96,7 @@ impl Tally {
             hog,
             tables: 0,
             failed: 0,
+            failed_by_hog: 0,
             minutes: 0.0,
             decided: Count::default(),
             per_minute: None,
@@ -88,6 +107,7 @@ impl Tally {
         for record in records.iter().filter(|r| r.way == way && r.hog == hog) {
             tally.tables += 1;
             tally.failed += u64::from(record.failed.is_some());
+            tally.failed_by_hog += u64::from(record.failed_by_hog(records));
             tally.minutes += record.seconds / 60.0;
             tally.decided.of += record.comparisons;
             for told in &record.told {
@@ -201,6 +221,15 @@ pub(super) mod tests {
         }
     }
 
+    /// A table that failed.
+    pub(in super::super) fn failed(way: Way, hog: bool) -> Record {
+        Record {
+            told: Vec::new(),
+            failed: Some("it does not start".to_owned()),
+            ..decided(way, hog, 0, 2)
+        }
+    }
+
     /// A table with this many comparisons, of which some are decided, all rightly.
     pub(in super::super) fn decided(way: Way, hog: bool, hits: usize, of: usize) -> Record {
         let one = |n| {
@@ -240,14 +269,32 @@ pub(super) mod tests {
 
     #[test]
     fn what_failed_took_time_and_decided_nothing() {
-        let mut failed = decided(Way::Netperf, false, 0, 2);
-        failed.told.clear();
-        failed.failed = Some("gone".to_owned());
-        let records = [failed, decided(Way::Netperf, false, 2, 2)];
+        let records = [
+            failed(Way::Netperf, false),
+            decided(Way::Netperf, false, 2, 2),
+        ];
         let tally = Tally::of(&records, Way::Netperf, false);
         assert_eq!((tally.tables, tally.failed), (2, 1));
         assert_eq!(tally.decided, Count { hits: 2, of: 4 });
         assert!((tally.minutes - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_hog_made_it_fail_if_it_works_without() {
+        let by_hog = |records: &[Record]| Tally::of(records, Way::Windows, true).failed_by_hog;
+        let quiet = || decided(Way::Windows, false, 1, 2);
+        let other_table = || Record {
+            question: "tcp_rr_paths",
+            ..quiet()
+        };
+        let hogged = || failed(Way::Windows, true);
+        assert_eq!(by_hog(&[hogged(), quiet(), hogged()]), 2);
+        assert_eq!(by_hog(&[hogged()]), 0);
+        assert_eq!(by_hog(&[hogged(), other_table()]), 0);
+        assert_eq!(by_hog(&[hogged(), decided(Way::Turns, false, 1, 2)]), 0);
+        assert_eq!(by_hog(&[hogged(), quiet(), failed(Way::Windows, false)]), 0);
+        let records = [failed(Way::Windows, false), quiet()];
+        assert_eq!(Tally::of(&records, Way::Windows, false).failed_by_hog, 0);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use hopyard_bench::Scheduled;
 use hopyard_net::cpu::Policy;
 use serde::Serialize;
 
-use super::judge::{self, Answer};
+use super::judge::{self, Answer, Answers};
 use super::loops::{self, Stopping};
 use super::program::Program;
 use super::question::{Cell, Extra, Question, SLOWDOWN, Truth};
@@ -80,11 +80,11 @@ pub(super) struct Told {
     pub(super) answer: Answer,
 }
 
-/// A table's answers with the time they took.
+/// A table's answers with the time they took, and what was not measured.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) seconds: f64,
-    pub(super) told: Result<Vec<Told>>,
+    pub(super) told: Result<(Vec<Told>, Option<String>)>,
 }
 
 impl Ways {
@@ -126,17 +126,20 @@ impl Ways {
                 (Some(slowed), Some(slow)) => Some(slowed.extra(slow.per_packet_ns()?)),
                 _ => None,
             };
-            Ok(told(question, answers, extra))
+            Ok((told(question, answers.all, extra), answers.failed))
         });
         Ok(Asked { seconds, told })
     }
 
-    fn answers(&self, way: Way, question: &Question) -> Result<Vec<Answer>> {
+    fn answers(&self, way: Way, question: &Question) -> Result<Answers> {
         let limit = self.limit(question);
-        let judged = |stopping, judge: fn(&[f64], &[f64]) -> Answer| -> Result<Vec<Answer>> {
+        let judged = |stopping, judge: fn(&[f64], &[f64]) -> Answer| -> Result<Answers> {
             let all = loops::figures(question, stopping, limit)?;
             let others = all.iter().skip(1);
-            Ok(others.map(|other| judge(&all[0], other)).collect())
+            Ok(Answers {
+                all: others.map(|other| judge(&all[0], other)).collect(),
+                failed: None,
+            })
         };
         match way {
             Way::Windows => self.windows.ask(question, limit),
