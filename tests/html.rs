@@ -56,26 +56,6 @@ fn make_hostile(room: &Room) {
     std::fs::write(&header, json.to_string()).unwrap();
 }
 
-/// Nothing went wrong in the browser, and nothing was asked for but the file itself.
-#[track_caller]
-fn quiet(browser: &Browser, file: &std::path::Path) {
-    for kind in [
-        "Log.entryAdded",
-        "Runtime.consoleAPICalled",
-        "Runtime.exceptionThrown",
-    ] {
-        assert!(browser.told(kind).is_empty(), "{:#?}", browser.told(kind));
-    }
-    let own = format!("file://{}", file.display());
-    let asked: Vec<String> = browser
-        .told("Network.requestWillBeSent")
-        .iter()
-        .map(|event| event["request"]["url"].as_str().unwrap().to_owned())
-        .filter(|url| *url != own && url != "data:,")
-        .collect();
-    assert!(asked.is_empty(), "{asked:?}");
-}
-
 #[test]
 fn a_browser_shows_it_on_any_screen() {
     let _beside = beside();
@@ -88,27 +68,7 @@ fn a_browser_shows_it_on_any_screen() {
         browser.open(&file);
         structure(&mut browser);
         names(&mut browser);
-        let mut pictures = Vec::new();
-        for (scheme, width) in [
-            ("light", 1280),
-            ("dark", 1280),
-            ("light", 360),
-            ("dark", 360),
-        ] {
-            browser.show(width, scheme);
-            let wide = browser
-                .evaluate("document.documentElement.scrollWidth")
-                .as_u64()
-                .unwrap();
-            assert!(wide <= width.into(), "{wide} of {width} pixels, {scheme}");
-            let faint = browser.evaluate(CONTRAST);
-            assert_eq!(
-                faint,
-                json!([]),
-                "{scheme} {width}: text that is hard to read: {faint:#}"
-            );
-            pictures.push(browser.picture());
-        }
+        let pictures = browser.fits_any_screen();
         for (place, picture) in pictures.iter().enumerate() {
             assert!(picture.len() > 20_000, "an empty page?");
             assert!(
@@ -123,7 +83,7 @@ fn a_browser_shows_it_on_any_screen() {
         assert!(paper > 20_000);
         data(&mut browser, samples(&room));
         sorting(&mut browser);
-        quiet(&browser, &file);
+        browser.is_quiet(&file);
         crowd(&mut browser, &room);
         matrix(&mut browser, &room);
     });
@@ -304,20 +264,7 @@ fn matrix(browser: &mut Browser, room: &Room) {
     );
     let first = "document.querySelector('main').firstElementChild.className";
     assert_eq!(browser.evaluate(first), "answer");
-    for (scheme, width) in [
-        ("light", 1280),
-        ("dark", 1280),
-        ("light", 360),
-        ("dark", 360),
-    ] {
-        browser.show(width, scheme);
-        let wide = browser.evaluate("document.documentElement.scrollWidth");
-        assert!(
-            wide.as_u64().unwrap() <= width.into(),
-            "{wide} of {width} pixels"
-        );
-        assert_eq!(browser.evaluate(CONTRAST), json!([]), "{scheme} {width}");
-    }
+    browser.fits_any_screen();
     // The names stay in place while the rest scrolls, and leave room for it.
     let names = "document.querySelector('.matrix tbody th').offsetWidth / innerWidth";
     let share = browser.evaluate(names).as_f64().unwrap();
@@ -379,23 +326,5 @@ fn hostile_names_are_text() {
             .contains("<script>console.log(1)</script>"),
         "{shown}"
     );
-    quiet(&browser, &file);
+    browser.is_quiet(&file);
 }
-
-/// Texts whose colour is too near to what is behind them, by WCAG 2's formula.
-const CONTRAST: &str = r"(() => {
-  const light = ([r, g, b]) => { const f = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
-  const parts = colour => colour.match(/[\d.]+/g).map(Number);
-  const behind = e => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
-    if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
-  const own = e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
-  const faint = [];
-  for (const e of document.querySelectorAll('body *')) {
-    if (!own(e) || ['title', 'desc', 'STYLE'].includes(e.tagName)) continue;
-    const style = getComputedStyle(e), svg = e.namespaceURI.endsWith('svg');
-    const [a, b] = [light(parts(svg ? style.fill : style.color)), light(behind(e))].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) faint.push(e.tagName + ' ' + e.textContent.slice(0, 40));
-  }
-  return faint;
-})()";

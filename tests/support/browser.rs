@@ -162,6 +162,51 @@ impl Browser {
         answer["data"].as_str().unwrap().to_owned()
     }
 
+    /// The page fits on narrow and wide screens, light and dark, and its text can be read. A picture of each.
+    #[track_caller]
+    pub(crate) fn fits_any_screen(&mut self) -> Vec<String> {
+        let screens = [
+            ("light", 1280),
+            ("dark", 1280),
+            ("light", 360),
+            ("dark", 360),
+        ];
+        let picture = |(scheme, width): (&str, u32)| {
+            self.show(width, scheme);
+            let wide = self.evaluate("document.documentElement.scrollWidth");
+            let wide = wide.as_u64().unwrap();
+            assert!(wide <= width.into(), "{wide} of {width} pixels, {scheme}");
+            let faint = self.evaluate(CONTRAST);
+            assert_eq!(
+                faint,
+                json!([]),
+                "{scheme} {width}: text that is hard to read: {faint:#}"
+            );
+            self.picture()
+        };
+        screens.map(picture).into()
+    }
+
+    /// Nothing went wrong in the browser, and nothing was asked for but the file itself.
+    #[track_caller]
+    pub(crate) fn is_quiet(&self, file: &Path) {
+        for kind in [
+            "Log.entryAdded",
+            "Runtime.consoleAPICalled",
+            "Runtime.exceptionThrown",
+        ] {
+            assert!(self.told(kind).is_empty(), "{:#?}", self.told(kind));
+        }
+        let own = format!("file://{}", file.display());
+        let asked: Vec<String> = self
+            .told("Network.requestWillBeSent")
+            .iter()
+            .map(|event| event["request"]["url"].as_str().unwrap().to_owned())
+            .filter(|url| *url != own && url != "data:,")
+            .collect();
+        assert!(asked.is_empty(), "{asked:?}");
+    }
+
     /// What it told of this kind.
     pub(crate) fn told(&self, method: &str) -> Vec<&Value> {
         let told = self.events.iter().filter(|event| event["method"] == method);
@@ -178,3 +223,21 @@ impl Drop for Browser {
         let _ = self.child.wait();
     }
 }
+
+/// Texts whose colour is too near to what is behind them, by WCAG 2's formula.
+const CONTRAST: &str = r"(() => {
+  const light = ([r, g, b]) => { const f = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+  const parts = colour => colour.match(/[\d.]+/g).map(Number);
+  const behind = e => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  const own = e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+  const faint = [];
+  for (const e of document.querySelectorAll('body *')) {
+    if (!own(e) || ['title', 'desc', 'STYLE'].includes(e.tagName)) continue;
+    const style = getComputedStyle(e), svg = e.namespaceURI.endsWith('svg');
+    const [a, b] = [light(parts(svg ? style.fill : style.color)), light(behind(e))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) faint.push(e.tagName + ' ' + e.textContent.slice(0, 40));
+  }
+  return faint;
+})()";
