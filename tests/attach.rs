@@ -268,10 +268,10 @@ fn one_that_fails_later_is_told_and_the_others_go_on() {
     }
     let _beside = beside();
     let room = Room::new();
-    // It has no room for a fourth ADD in each host.
+    // It has no room for a fifth ADD in each host: one stays, two are tried.
     let script = format!(
         "if [ \"$CNI_COMMAND\" = ADD ]; then\n\
-         echo >>/run/adds; [ $(wc -l </run/adds) -lt 4 ] || {{ echo '{{\"code\": 11, \"msg\": \"full\"}}'; exit 1; }}\n\
+         echo >>/run/adds; [ $(wc -l </run/adds) -lt 5 ] || {{ echo '{{\"code\": 11, \"msg\": \"full\"}}'; exit 1; }}\n\
          fi\nexec {REFERENCE}/ptp"
     );
     plugin(&room, "fills", &script);
@@ -292,6 +292,7 @@ fn one_that_fails_later_is_told_and_the_others_go_on() {
     let said = attach(&room, &networks, &[&numbers[..], &["--json"]].concat());
     let document = said.exits(1).json();
     assert_eq!(cell(&document, "ptp")["attachments"], 4);
+    assert_eq!(cell(&document, "fills")["attachments"], 1);
     let failed = &cell(&document, "fills")["failed"];
     assert_eq!(failed[0], 3, "{said}");
     assert!(

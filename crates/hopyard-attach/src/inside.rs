@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 use std::process::exit;
 use std::thread;
+use std::time::{Duration, Instant};
 
+use hopyard_load::meter::namespaces_are_going;
 use hopyard_net::{allow_files, unshare_mount_and_cgroup};
 use serde::{Deserialize, Serialize};
 
@@ -114,13 +116,35 @@ fn measure(job: &Job) -> Result<()> {
 /// A network that failed so often in a host is left alone there.
 const MOST_FAILURES: u32 = 3;
 
+/// The kernel removes the namespaces of this many containers before the next host's first visits are over.
+const FEW: u32 = 8;
+
+/// Waits until the kernel has removed the namespaces of hosts that are gone. Meanwhile it holds the lock that every plugin takes (RTNL),
+/// for a second where there were a thousand containers.
+fn let_namespaces_go() -> Result<()> {
+    const LOOK: Duration = Duration::from_millis(25);
+    /// It may pause in between.
+    const LOOKS: u32 = 4;
+    /// Other programs may make and remove namespaces all the time.
+    const MOST: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    let mut gone = 0;
+    while gone < LOOKS && began.elapsed() < MOST {
+        thread::sleep(LOOK);
+        let are_going = namespaces_are_going()
+            .map_err(|error| Error::host("see whether namespaces are removed", error))?;
+        gone = if are_going { 0 } else { gone + 1 };
+    }
+    Ok(())
+}
+
 /// Fresh hosts with so many containers, and all visits to them.
 fn group(plan: &Plan, block: u32, ports: u32, order: &mut Order) -> Result<()> {
     let mut hosts = Vec::new();
     for network in order.of(&plan.networks) {
         let host = Host::make(plan, &network)?;
         let all = plan.beside.clone();
-        // A visit of each kind beforehand, of which nothing is kept: caches are warm afterwards.
+        // Does it work at all?
         let ready = host.run(move |site| {
             site.stand(ports)?;
             all.iter()
@@ -136,9 +160,17 @@ fn group(plan: &Plan, block: u32, ports: u32, order: &mut Order) -> Result<()> {
             }
         }
     }
+    // Those of hosts before, and of hosts in which nothing works with so many.
+    if plan.ports.iter().any(|ports| *ports > FEW) {
+        let_namespaces_go()?;
+    }
     let all: Vec<usize> = (0..hosts.len()).collect();
     let mut failures = vec![0_u32; hosts.len()];
     for beside in order.of(&plan.beside) {
+        // Of the first visits nothing is kept: caches are warm afterwards. One that fails does so again.
+        for at in order.of(&all) {
+            let _not_kept = hosts[at].1.run(move |site| site.visit(beside));
+        }
         for round in 0..plan.rounds(beside) {
             for at in order.of(&all) {
                 if failures[at] == MOST_FAILURES {
@@ -165,17 +197,18 @@ fn group(plan: &Plan, block: u32, ports: u32, order: &mut Order) -> Result<()> {
             }
         }
     }
-    for (network, host) in hosts {
+    // All hosts stay until the last one is clear.
+    for (network, host) in &hosts {
         match host.run(Site::clear) {
             Ok(clear_ns) => say(&Said::Cleared(Cleared {
                 block,
                 ports,
-                network,
+                network: network.clone(),
                 clear_ns,
             }))?,
             Err(cause) => {
                 let at = (block, ports, plan.beside[0], plan.rounds(plan.beside[0]));
-                say(&Said::Visit(failed(at, &network, cause)))?;
+                say(&Said::Visit(failed(at, network, cause)))?;
             }
         }
     }
