@@ -1,5 +1,7 @@
 //! `hopyard attach`: CNI plugins beside each other.
 
+mod page;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -156,10 +158,12 @@ fn the_reference_plugins_and_ours_beside_each_other() {
         assert_eq!(again.exits(0).stdout, said.stdout);
         let text = run(&["attach", "--from", &kept]);
         text.exits(0).prints(&[
+            "Nothing is decided yet",
             "3 containers there, 4 at once",
             "p50 against bridge",
             "quick look",
         ]);
+        page::is_shown(&room, document);
     });
 }
 
@@ -256,6 +260,12 @@ fn what_is_no_network_or_does_not_work_is_a_request_that_cannot_be_met() {
     run(&["attach", "--from", &garbage])
         .exits(2)
         .says(&[&garbage]);
+    run(&["attach", "--format", "csv"])
+        .exits(2)
+        .says(&["text, json, html"]);
+    run(&["attach", "--format", "html", "--json"])
+        .exits(2)
+        .says(&["cannot be used with"]);
     run(&["attach", "--ports", "0"])
         .exits(2)
         .says(&["ports: numbers from 1"]);

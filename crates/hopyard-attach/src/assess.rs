@@ -21,7 +21,7 @@ pub(crate) struct Quantity {
     /// The times of which there is a p99, and its name.
     pub(crate) tail: Option<(&'static str, Times)>,
     /// Is it compared with the base?
-    compared: bool,
+    pub(crate) compared: bool,
     /// The mean of a block rather than its median.
     is_cost: bool,
 }

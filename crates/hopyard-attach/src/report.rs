@@ -6,6 +6,7 @@ use hopyard_model::FOR_A_VERDICT;
 use hopyard_model::units::{counted, seconds};
 use hopyard_stats::{Estimate, Verdict, mean};
 
+use crate::answer::answer;
 use crate::assess::QUANTITIES;
 use crate::document::{Cell, Document, Figure, Run, Versus};
 
@@ -13,19 +14,18 @@ use crate::document::{Cell, Document, Figure, Run, Versus};
 const ABSENT: &str = "–";
 
 /// The heads of the groups of rows, in the order of the quantities.
-const HEADS: [&str; 5] = ["ADD", "answer", "DEL", "CPU", "after"];
+pub(crate) const HEADS: [&str; 5] = ["ADD", "answer", "DEL", "CPU", "after"];
 
 /// A run as text: for each number of ports and of ADDs side by side a table.
 #[must_use]
 pub fn text(document: &Document) -> String {
     let run = &document.run;
     let plan = &run.plan;
-    let mut out = String::new();
-    let names: Vec<&str> = plan.networks.iter().map(|n| n.name.as_str()).collect();
+    let mut out = format!("{}\n\n", answer(document));
     let _ = writeln!(
         out,
         "attach: {} · {} blocks, {} attachments of each network in a block · seed {} · {}",
-        names.join(", "),
+        networks(run),
         plan.blocks,
         plan.attachments,
         run.seed,
@@ -35,17 +35,16 @@ pub fn text(document: &Document) -> String {
     for (kind, words) in &run.plugins {
         let _ = writeln!(out, "{kind}: {words}");
     }
-    for &ports in &plan.ports {
-        for &beside in &plan.beside {
-            let cells = document.cells.iter();
-            let cells: Vec<&Cell> = cells
-                .filter(|c| (c.ports, c.beside) == (ports, beside))
-                .collect();
-            table(&mut out, run, ports, beside, &cells);
-        }
+    for (setting, cells) in by_setting(document) {
+        let _ = writeln!(out, "\n{setting}");
+        let mut table = vec![columns(run)];
+        table.extend(rows(run, &cells));
+        lines(&mut out, &table);
     }
-    cleared(&mut out, run);
-    legend(&mut out, run);
+    for removed in removals(run) {
+        let _ = writeln!(out, "\n{removed}");
+    }
+    let _ = writeln!(out, "\n{}", legend(run));
     if !document.warnings.is_empty() {
         let _ = writeln!(out, "\nWarnings");
         for warning in &document.warnings {
@@ -55,17 +54,44 @@ pub fn text(document: &Document) -> String {
     out
 }
 
-fn table(out: &mut String, run: &Run, ports: u32, beside: u32, cells: &[&Cell]) {
-    let there = counted(ports as usize, "container");
-    let _ = writeln!(out, "\n{there} there, {beside} at once");
-    let head = [
+/// The names of all networks.
+pub(crate) fn networks(run: &Run) -> String {
+    let names = run.plan.networks.iter().map(|n| n.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// `100 containers there, 16 at once`, each with its cells.
+pub(crate) fn by_setting(document: &Document) -> Vec<(String, Vec<&Cell>)> {
+    let plan = &document.run.plan;
+    let of = |ports: u32, beside: u32| {
+        let there = counted(ports as usize, "container");
+        let cells = document.cells.iter();
+        let cells = cells.filter(|c| (c.ports, c.beside) == (ports, beside));
+        (
+            format!("{there} there, {beside} at once"),
+            cells.collect::<Vec<_>>(),
+        )
+    };
+    let ports = plan.ports.iter();
+    ports
+        .flat_map(|&ports| plan.beside.iter().map(move |&beside| of(ports, beside)))
+        .collect()
+}
+
+/// The heads of the columns of [`rows`].
+pub(crate) fn columns(run: &Run) -> [String; 5] {
+    [
         String::new(),
         "ms".to_owned(),
         "p50".to_owned(),
         "p99".to_owned(),
         format!("p50 against {}", run.plan.base),
-    ];
-    let mut rows = vec![head];
+    ]
+}
+
+/// A row for each quantity of each network; the first of a quantity has its name.
+pub(crate) fn rows(run: &Run, cells: &[&Cell]) -> Vec<[String; 5]> {
+    let mut rows = Vec::new();
     for (quantity, head) in QUANTITIES.iter().zip(HEADS) {
         for (at, cell) in cells.iter().enumerate() {
             let of = |name: &str| cell.figures.get(name);
@@ -95,7 +121,7 @@ fn table(out: &mut String, run: &Run, ports: u32, beside: u32, cells: &[&Cell]) 
             ]);
         }
     }
-    lines(out, &rows);
+    rows
 }
 
 fn tail_absent(is_one: bool) -> String {
@@ -157,9 +183,9 @@ fn against(versus: &Versus) -> String {
     }
 }
 
-/// How long it took to remove all containers of a network.
-fn cleared(out: &mut String, run: &Run) {
-    for &ports in run.plan.ports.iter().filter(|ports| **ports > 1) {
+/// How long it took to remove all containers of each network, a line for each number of them.
+pub(crate) fn removals(run: &Run) -> Vec<String> {
+    let of = |&ports: &u32| {
         let times = run.plan.networks.iter().filter_map(|network| {
             let of = run
                 .cleared
@@ -169,26 +195,26 @@ fn cleared(out: &mut String, run: &Run) {
             Some(format!("{} {:.2} s", network.name, mean(&times)?))
         });
         let times: Vec<String> = times.collect();
-        if !times.is_empty() {
-            let _ = writeln!(
-                out,
-                "\nDEL of all {ports} containers, 16 at once, mean of the blocks: {}",
+        (!times.is_empty()).then(|| {
+            format!(
+                "DEL of all {ports} containers, 16 at once, mean of the blocks: {}",
                 times.join(", ")
-            );
-        }
-    }
+            )
+        })
+    };
+    let ports = run.plan.ports.iter();
+    ports.filter(|ports| **ports > 1).filter_map(of).collect()
 }
 
-fn legend(out: &mut String, run: &Run) {
-    let _ = writeln!(
-        out,
-        "\nADD, DEL: from the start of the plugin to its end. answer: from the start of ADD until a packet to another container of
+pub(crate) fn legend(run: &Run) -> String {
+    format!(
+        "ADD, DEL: from the start of the plugin to its end. answer: from the start of ADD until a packet to another container of
 the network was answered. CPU: of all processes of ADD and DEL, for each attachment. after: how long processes go on after the
 last DEL. ±, [ ]: {} % confidence. A p99 needs some 370 attachments. against: paired within rounds, blocks independent;
 equivalent: within {} %; different: after Benjamini and Hochberg over all ratios; verdicts from {FOR_A_VERDICT} blocks on.",
         run.plan.confidence * 100.0,
         run.plan.margin * 100.0
-    );
+    )
 }
 
 #[cfg(test)]
@@ -205,6 +231,7 @@ mod tests {
             .push("network `ptp`: there is no plugin `ptp`".to_owned());
         let text = text(&assess(made));
         for part in [
+            "With two, the first packet of a container is answered after ",
             "attach: one, two, same · 8 blocks",
             "1 container there, 2 at once",
             "p50 against one",

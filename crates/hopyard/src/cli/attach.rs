@@ -5,12 +5,22 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use hopyard_attach::{Changes, Plan, assess, measure, read, text};
+use clap::{Args, ValueEnum};
+use hopyard_attach::{Changes, Plan, assess, measure, page, read, text};
 
 use super::{Done, Failure, deliver, pretty, print};
 use crate::model::stored::End;
 use crate::signals;
+
+/// What is written of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    /// `hopyard/attach/1`, with everything that was measured
+    Json,
+    /// A page with pictures
+    Html,
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -18,7 +28,7 @@ Examples:
   hopyard attach                                                  # bridge, macvlan, ptp and hopyard, where installed
   sed s/eth0/up0/ /etc/cni/net.d/guests.conflist > mine.conflist
   hopyard attach --conflist mine.conflist --conflist other.conflist --ports 1,100 --beside 1,16
-  hopyard attach --json > attach.json && hopyard attach --from attach.json
+  hopyard attach --json > attach.json && hopyard attach --from attach.json --format html -o attach.html
 
 The plugins are called in namespaces of their own, on a host that has one device, `up0`; `\"master\"` in a
 network's file has to name it. Nothing outside is touched, and nothing stays.")]
@@ -53,8 +63,11 @@ pub(super) struct AttachArgs {
     /// Seed of the random order (default: random)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print `hopyard/attach/1` as JSON, with everything that was measured
-    #[arg(long)]
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Write to a file
     #[arg(short, long, value_name = "FILE")]
@@ -74,10 +87,11 @@ pub(super) fn attach(args: &AttachArgs) -> Done {
     let broken = document.run.broken.clone().filter(|_| is_now);
     let is_interrupted = document.run.end == End::Interrupted && is_now;
     let failed = document.cells.iter().any(|cell| cell.failed.is_some());
-    let printed = if args.json {
-        pretty(&document)?
-    } else {
-        crate::plain::document(&text(&document)).into_owned()
+    let format = if args.json { Format::Json } else { args.format };
+    let printed = match format {
+        Format::Text => crate::plain::document(&text(&document)).into_owned(),
+        Format::Json => pretty(&document)?,
+        Format::Html => page(&document),
     };
     match &args.output {
         // What took half an hour is not lost for a wrong name.
