@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hopyard_model::FOR_A_VERDICT;
 use hopyard_model::stored::End;
-use hopyard_model::units::float;
+use hopyard_model::units::{counted, float};
 use hopyard_stats::{self as stats, Comparison, Estimate, Samples, median};
 
 use crate::document::{Cell, Document, Figure, Run, SCHEMA, Versus, Visit};
@@ -284,6 +284,12 @@ fn warnings(run: &Run, cells: &[Cell]) -> Vec<String> {
     if blocks_begun(run) < FOR_A_VERDICT {
         warnings.push(format!(
             "a quick look: figures need two blocks, verdicts {FOR_A_VERDICT}"
+        ));
+    }
+    if run.unsettled > 0 {
+        warnings.push(format!(
+            "visits began {} while the kernel still removed network namespaces: some of their times may be longer for that",
+            counted(run.unsettled as usize, "time")
         ));
     }
     if run.steal > MUCH_STEAL {

@@ -77,6 +77,9 @@ pub struct Run {
     pub plugins: BTreeMap<String, String>,
     /// CPU time that the hypervisor kept, as a share of all, while measuring.
     pub steal: f64,
+    /// How often visits began while the kernel still removed network namespaces, of these hosts or of other programs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unsettled: u32,
     /// In the order in which they were made.
     pub visits: Vec<Visit>,
     /// What removing those took that were there before.
@@ -87,6 +90,11 @@ pub struct Run {
     /// Why the process that calls the plugins ended before its work was done; absent where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Documents of earlier versions have no `end`: all of them ended so.

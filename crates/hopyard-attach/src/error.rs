@@ -42,6 +42,12 @@ pub enum Error {
     Ended(String),
 }
 
+impl From<hopyard_load::meter::Error> for Error {
+    fn from(error: hopyard_load::meter::Error) -> Self {
+        Self::host("see whether the kernel removes namespaces", error)
+    }
+}
+
 impl Error {
     pub(crate) fn host(
         what: impl Into<String>,

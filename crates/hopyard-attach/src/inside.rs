@@ -1,12 +1,11 @@
 //! The process that makes hosts and calls plugins: the first of a PID namespace, told what to do by its stdin.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::process::exit;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use hopyard_load::meter::namespaces_are_going;
 use hopyard_net::{allow_files, unshare_mount_and_cgroup};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +40,8 @@ pub(crate) enum Said {
         block: u32,
         ports: u32,
     },
+    /// Hosts are gone: a line on stdin says that the kernel has removed them, whose threads are not seen here.
+    Emptied,
     Visit(Visit),
     /// All containers that stayed were removed, some side by side.
     Cleared(Cleared),
@@ -59,14 +60,16 @@ pub fn main() -> Result<()> {
     read.map_err(|error| Error::host("read the job", error))?;
     let job: Job =
         serde_json::from_str(&line).map_err(|error| Error::host("read the job", error))?;
+    let (go_on, told) = mpsc::channel();
     // Whoever asked is gone when nothing can come any more; the kernel then ends all that this process started.
-    thread::spawn(|| {
-        let mut rest = Vec::new();
-        let _ended = io::stdin().lock().read_to_end(&mut rest);
+    thread::spawn(move || {
+        let lines = io::stdin().lock().lines().map_while(io::Result::ok);
+        let heard = lines.map_while(|_| go_on.send(()).ok());
+        heard.for_each(drop);
         exit(0);
     });
     let began = began.map_err(|error| Error::host("make a mount namespace", error));
-    let done = began.and_then(|()| measure(&job));
+    let done = began.and_then(|()| measure(&job, &told));
     match done {
         Ok(()) => Ok(()),
         Err(Error::Refused { network, cause }) => say(&Said::Refused { network, cause }),
@@ -81,7 +84,7 @@ fn say(said: &Said) -> Result<()> {
     written.map_err(|error| Error::host("write", error))
 }
 
-fn measure(job: &Job) -> Result<()> {
+fn measure(job: &Job, go_on: &Receiver<()>) -> Result<()> {
     let plan = &job.plan;
     let most = plan.ports.iter().max().unwrap_or(&1) + plan.beside.iter().max().unwrap_or(&1);
     let hosts = u64::try_from(plan.networks.len()).unwrap_or(u64::MAX);
@@ -107,7 +110,7 @@ fn measure(job: &Job) -> Result<()> {
     for block in 0..plan.blocks {
         for ports in order.of(&plan.ports) {
             say(&Said::Began { block, ports })?;
-            group(plan, block, ports, &mut order)?;
+            group(plan, (block, ports), &mut order, go_on)?;
         }
     }
     say(&Said::Done)
@@ -119,27 +122,19 @@ const MOST_FAILURES: u32 = 3;
 /// The kernel removes the namespaces of this many containers before the next host's first visits are over.
 const FEW: u32 = 8;
 
-/// Waits until the kernel has removed the namespaces of hosts that are gone. Meanwhile it holds the lock that every plugin takes (RTNL),
-/// for a second where there were a thousand containers.
-fn let_namespaces_go() -> Result<()> {
-    const LOOK: Duration = Duration::from_millis(25);
-    /// It may pause in between.
-    const LOOKS: u32 = 4;
-    /// Other programs may make and remove namespaces all the time.
-    const MOST: Duration = Duration::from_secs(10);
-    let began = Instant::now();
-    let mut gone = 0;
-    while gone < LOOKS && began.elapsed() < MOST {
-        thread::sleep(LOOK);
-        let are_going = namespaces_are_going()
-            .map_err(|error| Error::host("see whether namespaces are removed", error))?;
-        gone = if are_going { 0 } else { gone + 1 };
-    }
-    Ok(())
+/// Do hosts leave more than that? Each has namespaces for those that stay and for those that come.
+fn leave_much(plan: &Plan) -> bool {
+    let most = |counts: &[u32]| counts.iter().copied().max().unwrap_or(0);
+    most(&plan.ports) + most(&plan.beside) > FEW
 }
 
 /// Fresh hosts with so many containers, and all visits to them.
-fn group(plan: &Plan, block: u32, ports: u32, order: &mut Order) -> Result<()> {
+fn group(
+    plan: &Plan,
+    (block, ports): (u32, u32),
+    order: &mut Order,
+    go_on: &Receiver<()>,
+) -> Result<()> {
     let mut hosts = Vec::new();
     for network in order.of(&plan.networks) {
         let host = Host::make(plan, &network)?;
@@ -160,9 +155,12 @@ fn group(plan: &Plan, block: u32, ports: u32, order: &mut Order) -> Result<()> {
             }
         }
     }
-    // Those of hosts before, and of hosts in which nothing works with so many.
-    if plan.ports.iter().any(|ports| *ports > FEW) {
-        let_namespaces_go()?;
+    // The kernel removes what was left of the hosts before, and of those in which nothing works with so many. It holds the lock meanwhile
+    // that every plugin takes (RTNL), for a second where there were a thousand containers.
+    if leave_much(plan) {
+        say(&Said::Emptied)?;
+        let heard = go_on.recv();
+        heard.map_err(|error| Error::host("wait for the kernel", error))?;
     }
     let all: Vec<usize> = (0..hosts.len()).collect();
     let mut failures = vec![0_u32; hosts.len()];

@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use hopyard_load::meter::let_namespaces_go;
 use hopyard_model::stored::End;
 use hopyard_model::units::counted;
 use hopyard_net::{NetNs, start_first};
@@ -50,6 +51,8 @@ impl fmt::Display for Progress {
 
 /// How often it is asked whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
+/// The kernel is done with namespaces when it has removed none for so long.
+const CLEAR: Duration = Duration::from_millis(100);
 
 /// Carries a plan out. `program` runs [`crate::inside`]. Once `stop` says why, nothing more is measured, and what was measured before
 /// is the result.
@@ -81,6 +84,7 @@ pub fn measure(
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         plugins: BTreeMap::new(),
         steal: 0.0,
+        unsettled: 0,
         visits: Vec::new(),
         cleared: Vec::new(),
         end: End::Complete,
@@ -127,6 +131,20 @@ pub fn measure(
                 before = Some(steal::read());
             }
             Said::Began { block, ports } => now = Some((block, ports)),
+            Said::Emptied => {
+                let pause = |time| {
+                    thread::sleep(time);
+                    stop().map_or(Ok(()), |why| Err(Error::Nothing(why)))
+                };
+                match let_namespaces_go(CLEAR, pause) {
+                    Ok(are_gone) => run.unsettled += u32::from(!are_gone),
+                    // It is seen above.
+                    Err(Error::Nothing(_)) => {}
+                    Err(error) => result = Some(Err(error)),
+                }
+                // That it does not read shows below.
+                let _written = writeln!(stdin);
+            }
             Said::Visit(visit) => run.visits.push(visit),
             Said::Cleared(cleared) => run.cleared.push(cleared),
             Said::Done => result = Some(Ok(())),

@@ -52,6 +52,7 @@ pub(crate) fn run(blocks: u32, times: impl Fn(&str, u32, u32) -> u64) -> Run {
         cpus: 2,
         plugins: BTreeMap::new(),
         steal: 0.0,
+        unsettled: 0,
         visits,
         cleared: Vec::new(),
         end: End::Complete,

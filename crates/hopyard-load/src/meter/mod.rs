@@ -11,7 +11,9 @@ mod stat;
 
 pub use cpu::{CpuMeter, CpuReading, OwnProcesses};
 pub(crate) use machine::MachineMeter;
-pub use processes::{Clocks, PossiblyForeign, Whose, namespaces_are_going, whose};
+pub use processes::{
+    Clocks, PossiblyForeign, Whose, let_namespaces_go, namespaces_are_going, whose,
+};
 
 /// What a meter could not read.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! CPU time of processes that are not the load's own, by their own CPU clocks (scheduler time, not ticks).
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use hopyard_net::{clock, name_and_flags};
 
@@ -79,6 +80,41 @@ impl Clocks {
 pub fn namespaces_are_going() -> Result<bool, Error> {
     let at_it = |name: &str, _| name.starts_with("kworker/") && name.ends_with("+netns");
     Ok(processes()?.any(|pid| kind_of(pid, at_it)))
+}
+
+/// Waits until the kernel has had no namespaces to remove for `clear`; it may pause in between. `pause` waits for the time that it is given,
+/// and may fail to end this. False if it did not come to that in 10 s: other programs may make and remove namespaces all the time.
+///
+/// # Errors
+/// /proc cannot be read, or those of `pause`.
+pub fn let_namespaces_go<E: From<Error>>(
+    clear: Duration,
+    pause: impl FnMut(Duration) -> Result<(), E>,
+) -> Result<bool, E> {
+    const MOST: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    clear_for(clear, pause, || {
+        Ok((began.elapsed() < MOST).then_some(namespaces_are_going()?))
+    })
+}
+
+/// True once `look` has said no four times in a row, in such a time. False if there is no time to look again (`None`).
+fn clear_for<E: From<Error>>(
+    clear: Duration,
+    mut pause: impl FnMut(Duration) -> Result<(), E>,
+    mut look: impl FnMut() -> Result<Option<bool>, Error>,
+) -> Result<bool, E> {
+    const LOOKS: u32 = 4;
+    let mut looks = 0;
+    while looks < LOOKS {
+        pause(clear / LOOKS)?;
+        match look()? {
+            None => return Ok(false),
+            Some(true) => looks = 0,
+            Some(false) => looks += 1,
+        }
+    }
+    Ok(true)
 }
 
 /// The processes that can be foreign to some load: finding them takes milliseconds, reading their clocks takes less than one.
@@ -164,6 +200,24 @@ fn never_ours(name: &str, flags: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_clear_when_it_stays_so() {
+        let looked = |seen: &[bool]| {
+            let mut seen = seen.iter().copied();
+            let mut waited = Duration::ZERO;
+            let pause = |time| {
+                waited += time;
+                Ok::<_, Error>(())
+            };
+            let clear = clear_for(Duration::from_millis(100), pause, || Ok(seen.next()));
+            (clear.unwrap(), waited.as_millis(), seen.count())
+        };
+        let (yes, no) = (true, false);
+        assert_eq!(looked(&[no, no, no, no, yes]), (true, 100, 1));
+        assert_eq!(looked(&[yes, no, no, yes, no, no, no, no]), (true, 200, 0));
+        assert_eq!(looked(&[no, yes, no]), (false, 100, 0));
+    }
 
     #[test]
     fn kernel_threads_that_may_work_for_the_network_are_not_foreign() {

@@ -12,10 +12,6 @@ use crate::units::ns;
 
 /// Typical time the kernel takes to remove a lab's namespaces in the background; a thousand take longer.
 pub(super) const DUST: Duration = Duration::from_millis(100);
-/// How many checks are made in that time.
-const LOOKS: u32 = 4;
-/// Give up after this time: other programs may create and remove namespaces all the time.
-const MOST_DUST: Duration = Duration::from_secs(10);
 /// The namespaces of this many containers are gone before the next lab's warm-up is over. After more, the next lab
 /// waits.
 const FEW: u32 = 8;
@@ -42,17 +38,7 @@ fn leaves_much(cell: &Cell) -> bool {
 
 /// Waits until the kernel has had no namespaces to remove for a while. False if it did not come to that.
 pub(super) fn wait_for_netns_cleanup() -> Result<bool, Error> {
-    let deadline = clock::monotonic_ns() + ns(MOST_DUST);
-    let mut clear = 0;
-    while clear < LOOKS && clock::monotonic_ns() < deadline {
-        wait_until(clock::monotonic_ns() + ns(DUST / LOOKS))?;
-        clear = if meter::namespaces_are_going()? {
-            0
-        } else {
-            clear + 1
-        };
-    }
-    Ok(clear == LOOKS)
+    meter::let_namespaces_go(DUST, |time| wait_until(clock::monotonic_ns() + ns(time)))
 }
 
 /// Waits until the kernel has removed the namespaces of labs that have just gone. It begins to do so at once, so this returns at once if

@@ -12,4 +12,6 @@ pub(crate) mod vcpus;
 
 use crate::load::meter::read;
 pub use crate::load::meter::{Clocks, CpuMeter, CpuReading, Error, OwnProcesses};
-pub(crate) use crate::load::meter::{PossiblyForeign, Whose, namespaces_are_going, whose};
+pub(crate) use crate::load::meter::{
+    PossiblyForeign, Whose, let_namespaces_go, namespaces_are_going, whose,
+};
