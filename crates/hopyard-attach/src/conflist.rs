@@ -21,6 +21,12 @@ pub struct Network {
     pub plugins: Vec<Map<String, Value>>,
 }
 
+/// Letters, digits, `.`, `_` and `-` alone, a letter or digit first.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    name.chars().all(is_plain) && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
 impl Network {
     /// Reads a `.conflist`, or the `.conf` of one plugin.
     ///
@@ -52,8 +58,7 @@ impl Network {
             found.ok_or_else(|| wrong(format!("key `{key}` is missing, or no text")))
         };
         let name = text(&list, "name")?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if !name.chars().all(is_plain) || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        if !is_name(&name) {
             return Err(wrong(format!(
                 "name `{name}`: letters, digits, `.`, `_` and `-` alone, a letter or digit first"
             )));

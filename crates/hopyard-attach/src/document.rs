@@ -190,6 +190,9 @@ pub fn read(file: &Path) -> Result<Run> {
         if visit.failed.is_none() && !whole {
             return Err(wrong("a visit has not a time for each attachment"));
         }
+        if visit.block >= run.plan.blocks {
+            return Err(wrong("a visit is in no block of the plan"));
+        }
     }
     Ok(run)
 }

@@ -7,7 +7,7 @@ use hopyard_model::plain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::conflist::Network;
+use crate::conflist::{Network, is_name};
 use crate::error::{Error, Result};
 
 /// The plan that there is.
@@ -203,6 +203,12 @@ impl Plan {
             )))
         };
         for (at, network) in self.networks.iter().enumerate() {
+            if !is_name(&network.name) {
+                return wrong(format!(
+                    "`{}` is no name of a network",
+                    plain::line(&network.name)
+                ));
+            }
             if self.networks[..at]
                 .iter()
                 .any(|other| other.name == network.name)

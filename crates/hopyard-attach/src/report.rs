@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use hopyard_model::FOR_A_VERDICT;
+use hopyard_model::plain;
 use hopyard_model::units::{counted, seconds};
 use hopyard_stats::{Estimate, Verdict, mean};
 
@@ -31,9 +32,10 @@ pub fn text(document: &Document) -> String {
         run.seed,
         run.started
     );
-    let _ = writeln!(out, "Linux {}, {} CPUs", run.kernel, run.cpus);
+    let kernel = plain::line(&run.kernel);
+    let _ = writeln!(out, "Linux {kernel}, {} CPUs", run.cpus);
     for (kind, words) in &run.plugins {
-        let _ = writeln!(out, "{kind}: {words}");
+        let _ = writeln!(out, "{}: {}", plain::line(kind), plain::line(words));
     }
     for (setting, cells) in by_setting(document) {
         let _ = writeln!(out, "\n{setting}");
@@ -48,7 +50,7 @@ pub fn text(document: &Document) -> String {
     if !document.warnings.is_empty() {
         let _ = writeln!(out, "\nWarnings");
         for warning in &document.warnings {
-            let _ = writeln!(out, "- {warning}");
+            let _ = writeln!(out, "- {}", plain::line(warning));
         }
     }
     out
