@@ -63,7 +63,7 @@ fn matrix(document: &Document, settings: &[(String, Vec<&Cell>)]) -> Markup {
         .filter(|name| name != base)
         .collect();
     let compared = QUANTITIES.iter().zip(HEADS).filter(|(q, _)| q.compared);
-    let caption = format!("Median against {base}, by containers there and ADDs at once");
+    let caption = format!("Against {base}, by containers there and ADDs at once");
     let short = |cells: &[&Cell]| {
         let first = cells.first();
         first.map_or_else(String::new, |c| {
@@ -75,7 +75,7 @@ fn matrix(document: &Document, settings: &[(String, Vec<&Cell>)]) -> Markup {
             div.matrix { div.scroll tabindex="0" role="region" aria-label=(caption) { table {
                 caption { (caption) }
                 thead { tr {
-                    th scope="col" { span.heard { "network" } }
+                    th scope="col" { span.heard { "quantity and network" } }
                     @for (_, cells) in settings { th.number scope="col" { (short(cells)) } }
                 } }
                 tbody { @for (quantity, head) in compared { @for network in &others { tr {
@@ -86,7 +86,7 @@ fn matrix(document: &Document, settings: &[(String, Vec<&Cell>)]) -> Markup {
                 } } } }
             } } }
             p.notes {
-                span.better { "≠" } " is quicker and " span.worse { "≠" } " slower than " (base) ", " span.same { "=" } " equivalent; "
+                span.better { "≠" } " is less and " span.worse { "≠" } " more than with " (base) ", " span.same { "=" } " equivalent; "
                 span.open { "?" } " is not decided, with the least difference that would have shown."
             }
         }
@@ -107,8 +107,8 @@ fn standing(cell: &Cell, quantity: &str) -> Markup {
     };
     let unseen = smallest_detectable.map(|least| format!(" {:.0} %", least * 100.0));
     let (class, sign, heard) = match verdict {
-        Some(Verdict::Different) if ratio.value < 1.0 => ("better", "≠", "quicker"),
-        Some(Verdict::Different) => ("worse", "≠", "slower"),
+        Some(Verdict::Different) if ratio.value < 1.0 => ("better", "≠", "less"),
+        Some(Verdict::Different) => ("worse", "≠", "more"),
         Some(Verdict::Equivalent) => ("same", "=", "equivalent"),
         Some(Verdict::Inconclusive) => ("open", "?", "inconclusive"),
         None => return html! { (format!("{:.2}×", ratio.value)) },
@@ -137,7 +137,7 @@ fn figures(document: &Document, setting: &str, cells: &[&Cell]) -> Markup {
         div.scroll tabindex="0" role="region" aria-label=(setting) { table {
             caption { span.heard { (setting) ", " } "ms" }
             thead { tr {
-                th scope="col" { span.heard { "network" } }
+                th scope="col" { span.heard { "quantity and network" } }
                 @for column in [middle, tail, against] { th scope="col" { (column) } }
             } }
             tbody { @for (name, values) in rows { tr {
@@ -173,7 +173,7 @@ mod tests {
         let answer = page.find("p class=\"answer\"").unwrap();
         assert!(answer < page.find("<table").unwrap());
         for part in [
-            "Median against one, ",
+            "Against one, ",
             ">1 there, 2 at once<",
             "ADD, two",
             "class=\"better\">0.50× ≠",

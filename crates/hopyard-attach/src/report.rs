@@ -211,7 +211,7 @@ pub(crate) fn removals(run: &Run) -> Vec<String> {
 pub(crate) fn legend(run: &Run) -> String {
     format!(
         "ADD, DEL: from the start of the plugin to its end. answer: from the start of ADD until a packet to another container of
-the network was answered. CPU: of all processes of ADD and DEL, for each attachment. after: how long processes go on after the
+the network was answered. CPU: of all processes of ADD and DEL, for each attachment; a mean. after: how long processes go on after the
 last DEL. ±, [ ]: {} % confidence. A p99 needs some 370 attachments. against: paired within rounds, blocks independent;
 equivalent: within {} %; different: after Benjamini and Hochberg over all ratios; verdicts from {FOR_A_VERDICT} blocks on.",
         run.plan.confidence * 100.0,

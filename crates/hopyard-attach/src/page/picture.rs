@@ -28,6 +28,12 @@ fn step(most: f64) -> f64 {
     fits.unwrap_or(10.0 * power)
 }
 
+/// A multiple of the step, with as many digits as the step has.
+fn label(at: f64, step: f64) -> String {
+    let digits = (-step.log10().floor()).max(0.0) as usize;
+    format!("{at:.digits$}")
+}
+
 /// ADD and DEL of each network: median with interval, and 99th percentile.
 pub(super) fn times(setting: &str, cells: &[&Cell]) -> Markup {
     let estimate = |cell: &Cell, name: &str| cell.figures.get(name).map(|f| f.estimate.clone());
@@ -55,7 +61,7 @@ pub(super) fn times(setting: &str, cells: &[&Cell]) -> Markup {
                 @for at_ms in lines {
                     @let at = place(x(at_ms * 1e6));
                     line x1=(at) x2=(at) y1="0" y2=(place(height)) stroke="var(--grid)" {}
-                    text x=(at) y=(place(height + 15.0)) text-anchor="middle" font-size="12" fill="currentColor" { (format!("{at_ms}")) }
+                    text x=(at) y=(place(height + 15.0)) text-anchor="middle" font-size="12" fill="currentColor" { (label(at_ms, step_ms)) }
                 }
                 @for (row, cell) in cells.iter().enumerate() {
                     @let top = NETWORK * row as f64;
@@ -123,6 +129,14 @@ mod tests {
             let step = step(most);
             assert!((step / is - 1.0).abs() < 1e-9, "{most}: {step}");
             assert!((most / step).ceil() <= LINES);
+        }
+        for (times, step, is) in [
+            (3.0, 0.2, "0.6"),
+            (3.0, 0.1, "0.3"),
+            (2.0, 20.0, "40"),
+            (3.0, 0.05, "0.15"),
+        ] {
+            assert_eq!(label(times * step, step), is);
         }
     }
 }
