@@ -113,35 +113,34 @@ pub(crate) fn run(options: &Decide) -> Result<bool> {
         });
         fs::write(file, format!("{whole:#}\n")).map_err(io_error("cannot write the JSON file"))?;
     }
-    for way in Way::ALL {
-        let failed = failed(&tallies, way);
+    for tally in &tallies {
+        let failed = failed(tally);
         if failed > 0 {
             note(format_args!(
-                "{failed} tables of `{way}` failed: the target for decisions per minute cannot be met"
+                "{failed} tables of `{}` failed ({}): the target for decisions per minute cannot be met there",
+                tally.way,
+                report::machine(tally.hog)
             ));
         }
     }
     Ok(is_good(&tallies, &targets))
 }
 
-/// The number of a way's tables that failed, if no table of it may: of turns none at all, of the release before them none
-/// that is measured without the hog. A tool that fails is only a finding.
-fn failed(tallies: &[Tally], way: Way) -> u64 {
-    let of = tallies.iter().filter(|tally| tally.way == way);
-    of.map(|tally| match way {
+/// The number of tables that failed and may not: of turns none at all, of the release before them none that is measured
+/// without the hog. A tool that fails is only a finding.
+fn failed(tally: &Tally) -> u64 {
+    match tally.way {
         Way::Turns => tally.failed,
         Way::Windows => tally.failed - tally.failed_by_hog,
         Way::Benchstat | Way::Netperf => 0,
-    })
-    .sum()
+    }
 }
 
 /// Whether no target was missed and no table failed that may not. A table that fails at once costs no time and decides
 /// nothing, so that the figures alone would not show it.
 fn is_good(tallies: &[Tally], targets: &[target::Against]) -> bool {
     let is_missed = |one: &target::Against| [one.speed, one.coverage].contains(&Outcome::Missed);
-    let mut ways = Way::ALL.into_iter();
-    ways.all(|way| failed(tallies, way) == 0) && !targets.iter().any(is_missed)
+    tallies.iter().all(|tally| failed(tally) == 0) && !targets.iter().any(is_missed)
 }
 
 /// Measures one table. A method that fails is a finding. Errors are only the user's wish to stop, and a missing hog.

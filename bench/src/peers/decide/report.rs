@@ -88,7 +88,7 @@ fn none() -> String {
     "-".to_owned()
 }
 
-fn machine(hog: bool) -> &'static str {
+pub(super) fn machine(hog: bool) -> &'static str {
     if hog { "hog" } else { "as it is" }
 }
 
