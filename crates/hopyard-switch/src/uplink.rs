@@ -175,6 +175,7 @@ impl Switch {
     /// Finishes or undoes what an interrupted command left of the uplink, and lets go of a device that is gone or in
     /// another namespace: there the programs must not go on.
     pub(crate) fn repair_uplink(&mut self) -> Result<()> {
+        self.repair_hosts_flag()?;
         let config = self.state.config()?;
         if config.flags & SWITCH_MOVING != 0 {
             self.finish_move()?;
@@ -191,6 +192,17 @@ impl Switch {
             }
         }
         Ok(())
+    }
+
+    /// The programs look into the list of the host's addresses only where the settings say that there are some, and a command may have
+    /// ended between the two.
+    fn repair_hosts_flag(&mut self) -> Result<()> {
+        let config = self.state.config()?;
+        let flags = config.flags & !SWITCH_HOSTS | hosts_flag(&self.state.hosts()?);
+        if flags == config.flags {
+            return Ok(());
+        }
+        self.state.set_config(Config { flags, ..config })
     }
 
     /// Goes on with a move. The new uplink's name, and the addresses of the host behind it, can be seen in the switch's namespace alone: a

@@ -1,8 +1,10 @@
 //! An uplink that is deleted and made again, renamed, taken down, or given another Ethernet address.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use aya::maps::{HashMap, Map, MapData};
 use hopyard_net::{LinkKind, MacvlanMode, NewLink};
 use hopyard_switch::apply::{Plan, PortSpec, SwitchSpec};
 use hopyard_switch::{Error, Mac, NewSwitch, NewUplink, Switch, Warning};
@@ -262,6 +264,17 @@ fn other_addresses_of_the_host_are_the_hosts() {
     set_uplink(&site, "up0", Some(&[Mac(site.host_mac())])).unwrap();
     assert_eq!(site.show().uplink.unwrap().host_macs, []);
     assert_eq!(hear(&guest, VIRTUAL.0, own), ["far"]);
+    // A command that ended after it had listed an address, and before it had the programs look.
+    let hosts = Path::new("/sys/fs/bpf/hopyard/switch").join(site.name());
+    let hosts = hosts.join("hosts");
+    let hosts = Map::from_map_data(MapData::from_pin(hosts).unwrap()).unwrap();
+    let mut hosts: HashMap<MapData, u64, u32> = hosts.try_into().unwrap();
+    let [a, b, c, d, e, f] = VIRTUAL.0;
+    let key = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+    hosts.insert(key, 1, 0).unwrap();
+    assert_eq!(hear(&guest, VIRTUAL.0, own), ["far"]);
+    assert_eq!(site.show().uplink.unwrap().host_macs, [VIRTUAL]);
+    assert_eq!(hear(&guest, VIRTUAL.0, own), ["host"]);
 }
 
 /// An alternative name, and the uplink's own address among those of the host.
