@@ -88,7 +88,9 @@ impl Switch {
         }
         for (slot, port) in self.state.ports()? {
             netkit::replace(&self.directory, slot)?;
-            if config.hooks_of(&port) == Hooks::Tcx {
+            // Somebody may have removed the link, which detaches the program.
+            let link = self.directory.join(port_link(slot));
+            if config.hooks_of(&port) == Hooks::Tcx && link.exists() {
                 programs::replace(&self.directory, Hook::Port, &port_link(slot))?;
             }
         }
