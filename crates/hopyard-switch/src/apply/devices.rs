@@ -30,10 +30,6 @@ pub(super) struct Place {
 }
 
 impl Ends {
-    pub(super) fn least(&self) -> u32 {
-        self.guest.map_or(self.host, |guest| guest.min(self.host))
-    }
-
     /// Is the MTU this already?
     pub(super) fn are(&self, mtu: u32) -> bool {
         self.host == mtu && self.guest.is_none_or(|guest| guest == mtu)

@@ -164,10 +164,11 @@ pub(super) fn steps(
         };
         changes.push(remove(device, why));
     }
+    // The switch has learnt how long frames may be from the host's end.
     let lower = |port: &PortSpec| {
         let now = ends.get(&port.device);
         port.mtu
-            .is_some_and(|mtu| now.is_some_and(|now| mtu < now.least()))
+            .is_some_and(|mtu| now.is_some_and(|now| mtu < now.host))
     };
     let there: BTreeMap<&str, &PresentPort> = present
         .ports

@@ -124,7 +124,7 @@ pub(super) fn some_ends(random: &mut ChaCha8Rng) -> BTreeMap<String, Ends> {
     let one = |device| {
         let ends = Ends {
             host: if random.random() { 1500 } else { 1400 },
-            guest: random.random::<bool>().then_some(1500),
+            guest: [None, Some(1400), Some(1500)][random.random_range(0..3)],
             place: Some(Place {
                 netns: None,
                 device: String::new(),
