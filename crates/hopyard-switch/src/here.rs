@@ -64,7 +64,7 @@ impl Here {
             let running = running_at(&self.handle, name)?;
             let Some(id) = running.filter(|id| Some(*id) != last) else {
                 // Somebody may have taken the program off a device that is in a switch.
-                return match self.tied_to(&link)? {
+                return match self.tied_to(&link, None)? {
                     Some(owner) => Err(Error::invalid(what, owner.of(name))),
                     None => Ok(link),
                 };
@@ -82,8 +82,11 @@ impl Here {
     }
 
     /// The switch that has this very device. Others may know its number, from a device and a namespace that are gone.
-    fn tied_to(&self, link: &Link) -> Result<Option<Owner>> {
+    pub(crate) fn tied_to(&self, link: &Link, but: Option<&str>) -> Result<Option<Owner>> {
         self.first_switch(|switch, state| {
+            if Some(switch) == but {
+                return Ok(None);
+            }
             let is_tied = match state.slot_of(link.index) {
                 Some(slot) => state.is_tied(slot)?,
                 None => false,
@@ -117,18 +120,8 @@ impl Here {
 
     /// Says of which switch a device is; `None`: of none in [`bpffs::HOME`].
     fn owner_of(&self, name: &str, index: u32) -> Result<Option<String>> {
-        let owner = self.owner(index, None)?;
+        let owner = self.first_switch(|switch, state| known_to(switch, state, index))?;
         Ok(owner.map(|owner| owner.of(name)))
-    }
-
-    /// The switch that a device is in, but for the one of this name.
-    pub(crate) fn owner(&self, index: u32, but: Option<&str>) -> Result<Option<Owner>> {
-        self.first_switch(|switch, state| {
-            if Some(switch) == but {
-                return Ok(None);
-            }
-            known_to(switch, state, index)
-        })
     }
 
     /// Does a program run at a device, which is of no switch, only until the kernel comes to detach it?

@@ -124,7 +124,7 @@ fn found(
 ) -> std::result::Result<(PortSpec, Device), (&'static str, Sought)> {
     let of_device = |sought| ("device", sought);
     let device = find(here, port).map_err(of_device)?;
-    let owner = here.owner(device.link.index, Some(switch));
+    let owner = here.tied_to(&device.link, Some(switch));
     if let Some(owner) = owner.map_err(|error| of_device(error.into()))? {
         let why = owner.of(&device.link.name);
         return Err(of_device(Sought::Unfit(why)));
@@ -172,7 +172,7 @@ fn uplink(here: &Here, switch: &str, device: &str) -> std::result::Result<Link, 
         let why = format!("`{device}` has no Ethernet address");
         return Err(Sought::Unfit(why));
     }
-    match here.owner(link.index, Some(switch))? {
+    match here.tied_to(&link, Some(switch))? {
         Some(owner) => Err(Sought::Unfit(owner.of(device))),
         None => Ok(link),
     }
