@@ -115,7 +115,7 @@ fn apply_takes_the_steps_that_are_needed_and_no_others() {
         let one = TWO.split("[[ports]]\ndevice = \"p1\"").next().unwrap();
         apply(&site, &files.write(one), &[]).exits(0).prints(&[
             "remove port `p1`: the file has it no longer",
-            "ports left alone, since they were not made from a file: p2",
+            "ports left alone, which are not in the file: p2",
         ]);
         let names: Vec<String> = ports(&site).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["p0", "p2"]);

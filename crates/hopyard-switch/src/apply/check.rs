@@ -84,7 +84,11 @@ impl SwitchSpec {
                     .push(Problem::of_device(None, "uplink", sought)),
             }
         }
-        let conflicts = conflicts(&wanted, present.as_ref(), &host, prune).into_iter();
+        let stays = |port: &PresentPort| match port.declared {
+            true => may_be_described,
+            false => !prune,
+        };
+        let conflicts = conflicts(&wanted, present.as_ref(), &host, stays).into_iter();
         plan.problems.extend(conflicts.map(|problem| Problem {
             port: problem.port.and_then(|n| places.get(n).copied()),
             ..problem
@@ -178,13 +182,13 @@ fn uplink(here: &Here, switch: &str, device: &str) -> std::result::Result<Link, 
     }
 }
 
-/// What does not go together: in the description itself, with the host, and with ports that stay though they are not
-/// described.
+/// What does not go together: in the description itself, with the host, and with ports that are not described and of which `stays` says
+/// that they stay.
 pub(super) fn conflicts(
     wanted: &SwitchSpec,
     present: Option<&Present>,
     host: &Host,
-    prune: bool,
+    stays: impl Fn(&PresentPort) -> bool,
 ) -> Vec<Problem> {
     let mut problems = of_switch(wanted, present);
     let mut devices: BTreeMap<&str, usize> = BTreeMap::new();
@@ -192,7 +196,7 @@ pub(super) fn conflicts(
     let described: BTreeSet<&str> = wanted.ports.iter().map(|p| p.device.as_str()).collect();
     let staying = present.into_iter().flat_map(|present| &present.ports);
     let staying: Vec<_> = staying
-        .filter(|port| !prune && !port.declared && !described.contains(port.spec.device.as_str()))
+        .filter(|port| !described.contains(port.spec.device.as_str()) && stays(port))
         .collect();
     for port in &staying {
         let owner = format!(

@@ -163,8 +163,8 @@ fn steps_lead_to_what_is_wanted_from_wherever_one_is() {
         let mut ends = some_ends(random);
         let prune = random.random_bool(0.3);
         // What could not stand by itself was not found.
-        let could_be = conflicts(&found, None, &host, false).is_empty();
-        if !could_be || !conflicts(&wanted, before.as_ref(), &host, prune).is_empty() {
+        let could_be = conflicts(&found, None, &host, undeclared(false)).is_empty();
+        if !could_be || !conflicts(&wanted, before.as_ref(), &host, undeclared(prune)).is_empty() {
             continue;
         }
         let uplink_is_kept = before.as_ref().is_some_and(|before| {
@@ -290,13 +290,16 @@ fn a_port_may_give_its_address_to_the_host() {
         ..Host::default()
     };
     let gives = with([present(port("a", 1), true), present(port("b", 2), true)]);
-    assert_eq!(conflicts(&wanted, Some(&gives), &host, false), []);
+    assert_eq!(
+        conflicts(&wanted, Some(&gives), &host, undeclared(false)),
+        []
+    );
     assert_eq!(
         told(&wanted, &gives, &host),
         ["-a", "-b", "^up0", "+a", "+b"]
     );
     let keeps = with([present(port("c", 1), false), present(port("d", 2), false)]);
-    let problems = conflicts(&wanted, Some(&keeps), &host, false);
+    let problems = conflicts(&wanted, Some(&keeps), &host, undeclared(false));
     let said: Vec<_> = problems.iter().map(|p| (p.key, p.why.as_str())).collect();
     let of = |n: u8, port: &str| {
         format!(
@@ -304,7 +307,25 @@ fn a_port_may_give_its_address_to_the_host() {
         )
     };
     assert_eq!(said, [("host_mac", &*of(1, "c")), ("uplink", &*of(2, "d"))]);
-    assert_eq!(conflicts(&wanted, Some(&keeps), &host, true), []);
+    assert_eq!(
+        conflicts(&wanted, Some(&keeps), &host, undeclared(true)),
+        []
+    );
+    // A port that was described stays where its guest may have renamed its device.
+    let renamed = with([present(port("e", 3), true), present(port("b", 2), true)]);
+    assert_eq!(
+        conflicts(&wanted, Some(&renamed), &host, undeclared(false)),
+        []
+    );
+    let problems = conflicts(&wanted, Some(&renamed), &host, |_| true);
+    let said: Vec<_> = problems.iter().map(|p| (p.port, p.why.as_str())).collect();
+    let why = "02:00:00:00:00:03 is taken by port `e`, which is not in the description";
+    assert_eq!(said, [(Some(0), why)]);
+}
+
+/// Ports stay that were not made from a description, unless they are pruned.
+fn undeclared(prune: bool) -> impl Fn(&PresentPort) -> bool {
+    move |port| !prune && !port.declared
 }
 
 #[test]

@@ -138,8 +138,7 @@ fn text(plan: &Plan, dry_run: bool) -> String {
     }
     if !plan.left_alone.is_empty() {
         let ports = plan.left_alone.join(", ");
-        text +=
-            &format!("{name}: ports left alone, since they were not made from a file: {ports}\n");
+        text += &format!("{name}: ports left alone, which are not in the file: {ports}\n");
     }
     let number = changes.len();
     text += &match (number, dry_run) {
