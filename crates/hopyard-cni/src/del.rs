@@ -192,14 +192,21 @@ impl Leaving {
     }
 }
 
-/// Takes away port, addresses, device and, after its last port, the switch. Goes on after errors, and gives all of them.
+/// Takes away port, addresses, device and, after its last port, the switch. Goes on after errors, and gives all of them; but a port that stays
+/// keeps its addresses.
 pub(crate) fn detach(here: &Handle, leaving: &Leaving, record: Option<&Record>) -> Vec<Error> {
     let mut problems = Vec::new();
     problems.extend(leaving.give_back(true, record).err());
     // Before the device, whose number the kernel may give to another one, and before the addresses, which then may be given to others.
-    problems.extend(leaving.release_port().err());
+    let released = leaving.release_port();
+    let is_released = released.is_ok();
+    problems.extend(released.err());
     let (given_back, deleted) = thread::scope(|scope| {
-        let given_back = scope.spawn(|| leaving.give_back(false, record));
+        let give_back = || match is_released {
+            true => leaving.give_back(false, record),
+            false => Ok(()),
+        };
+        let given_back = scope.spawn(give_back);
         let deleted = delete_device(here, &leaving.device);
         let given_back = given_back.join();
         (
@@ -223,19 +230,27 @@ fn delete_device(here: &Handle, device: &str) -> Result<()> {
 /// Takes away several, with one wait for the kernel. Gives the errors of each.
 pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<Vec<Error>> {
     let mut problems: Vec<Vec<Error>> = leaving.iter().map(|_| Vec::new()).collect();
+    let mut are_released = Vec::with_capacity(leaving.len());
     for ((leaving, record), problems) in leaving.iter().zip(&mut problems) {
         problems.extend(leaving.give_back(true, Some(record)).err());
-        problems.extend(leaving.release_port().err());
+        let released = leaving.release_port();
+        are_released.push(released.is_ok());
+        problems.extend(released.err());
     }
     let next = AtomicUsize::new(0);
     let (given_back, deleted) = thread::scope(|scope| {
         let give_back = || {
             let mut done = Vec::new();
-            while let Some((leaving, record)) = leaving.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let given_back = leaving.give_back(false, Some(record));
-                done.push((leaving.device.as_str(), given_back));
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((leaving, record)) = leaving.get(at) else {
+                    return done;
+                };
+                if are_released[at] {
+                    let given_back = leaving.give_back(false, Some(record));
+                    done.push((leaving.device.as_str(), given_back));
+                }
             }
-            done
         };
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let workers: Vec<_> = (0..cpus).map(|_| scope.spawn(give_back)).collect();

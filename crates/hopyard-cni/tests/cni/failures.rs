@@ -8,7 +8,7 @@ use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{NewSwitch, Switch};
 use serde_json::{Value, json};
 
-use crate::host::{Host, Running, conf_with, on_host, spawn, with};
+use crate::host::{Host, RESERVED, Running, conf_with, files, on_host, spawn, with};
 
 /// How long the kernel may take to end a namespace.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -153,6 +153,16 @@ fn a_switch_of_another_namespace_keeps_no_container_from_going() {
         host.wire.ns().adopt(&mut wrong).unwrap();
         let said = Running::start(wrong, &conf).said();
         said.fails(100, &["another network namespace"]);
+        // Its address is nobody else's meanwhile.
+        assert!(files(RESERVED).contains("c1:eth0"));
+        let wrong_gc = |conf: &serde_json::Value| {
+            let mut wrong = host.command("GC", &[]);
+            host.wire.ns().adopt(&mut wrong).unwrap();
+            Running::start(wrong, conf).said()
+        };
+        let none = json!({ "cniVersion": "1.1.0", "cni.dev/valid-attachments": [] });
+        wrong_gc(&with(&conf, none)).fails(100, &["another network namespace"]);
+        assert!(files(RESERVED).contains("c1:eth0"));
         host.call("DEL", &conf, &container).works();
         host.is_clean();
     });
