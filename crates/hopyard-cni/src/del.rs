@@ -184,8 +184,8 @@ impl Leaving {
             return Ok(());
         };
         let ipam = self.ipam(kind);
-        // Where the plugin is missing or its configuration is refused, ADD makes no record, and nothing else.
-        if matches!(self.made, Made::Nowhere) && ipam.ready().is_err() {
+        // Without a record, what cannot have reserved anything need not be asked.
+        if matches!(self.made, Made::Nowhere) && !ipam.can_have_reserved() {
             return Ok(());
         }
         ipam.del(record)

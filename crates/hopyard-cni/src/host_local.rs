@@ -54,7 +54,8 @@ impl HostLocal<'_> {
         Config::of(&self.conf, self.args)
     }
 
-    fn directory(&self) -> Result<PathBuf> {
+    /// Where the reservations of the network are.
+    pub(crate) fn directory(&self) -> Result<PathBuf> {
         config::directory(&self.conf, self.network)
     }
 

@@ -125,6 +125,15 @@ impl Ipam<'_> {
         }
     }
 
+    /// Can it have reserved anything? A program that is missing cannot, nor can this process where the configuration names no store.
+    pub(crate) fn can_have_reserved(&self) -> bool {
+        match self.in_process() {
+            Ok(Some(own)) => own.directory().is_ok(),
+            Ok(None) => self.program().is_ok(),
+            Err(_) => false,
+        }
+    }
+
     /// Gives the result of the plugin.
     pub(crate) fn add(&self, record: &Record) -> Result<Value> {
         match self.in_process()? {

@@ -394,6 +394,14 @@ fn del_frees_by_the_ranges_that_add_had() {
             assert_eq!(reserved(), BTreeSet::new());
             host.is_clean();
         }
+        // Without a record the plugin looks through all reservations, whatever ranges there are by now.
+        let (conf, container) = (in_process(&bare), host.container("c1"));
+        let add = with(&with_ranges, json!({ "ipamInProcess": true }));
+        host.call("ADD", &add, &container).works();
+        fs::remove_file(format!("{RECORDS}/front/c1:eth0")).unwrap();
+        host.call("DEL", &conf, &container).works();
+        assert_eq!(reserved(), BTreeSet::new());
+        host.is_clean();
     });
 }
 
