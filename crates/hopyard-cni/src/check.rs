@@ -7,10 +7,10 @@ use crate::call::Call;
 use crate::conf::Conf;
 use crate::container;
 use crate::error::{Error, Result, code};
-use crate::ipam::Ipam;
+use crate::ipam::{Ipam, Kind};
 use crate::names;
 use crate::outcome::{Addresses, previous};
-use crate::record::Record;
+use crate::record::{Entry, Record};
 use crate::switch;
 
 fn changed(why: impl Into<String>) -> Error {
@@ -27,24 +27,29 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     check_device(call, &conf, &inside, mac.as_deref())?;
     check_addresses(call, &inside, &addresses)?;
     check_port(call, &conf, &here, &addresses, mac.as_deref())?;
-    if let Some(kind) = &mut conf.ipam {
-        match Record::peek(&call.attachment()) {
-            Some(entry) => {
-                // Whoever has reserved the addresses knows of them, whatever program and configuration are there by now.
-                let recorded = entry.conf_with_result_of(&call.conf);
-                let conf = recorded.map_or_else(|| call.text.clone(), |conf| conf.to_string());
-                kind.in_process |= entry.is_reserved_here();
-                let ipam = Ipam {
-                    args: &entry.args,
-                    conf: &conf,
-                    ..call.ipam(kind)
-                };
-                ipam.check()?;
-            }
-            None => call.ipam(kind).check()?,
-        }
+    match (Record::peek(&call.attachment()), &conf.ipam) {
+        (Some(entry), kind) => ask_whoever_reserved(call, &entry, kind.as_ref()),
+        (None, Some(kind)) => call.ipam(kind).check(),
+        (None, None) => Ok(()),
     }
-    Ok(())
+}
+
+/// Whoever has reserved the addresses knows of them, whatever program, key and configuration (`now`) are there by now.
+fn ask_whoever_reserved(call: &Call, entry: &Entry, now: Option<&Kind>) -> Result<()> {
+    let (kind, conf) = match entry.conf_with_result_of(&call.conf) {
+        Some(conf) => (Kind::of(&conf, &entry.args, &call.path)?, conf.to_string()),
+        None => (now.cloned(), call.text.clone()),
+    };
+    let Some(mut kind) = kind else {
+        return Ok(());
+    };
+    kind.in_process |= entry.is_reserved_here();
+    let ipam = Ipam {
+        args: &entry.args,
+        conf: &conf,
+        ..call.ipam(&kind)
+    };
+    ipam.check()
 }
 
 fn check_device(call: &Call, conf: &Conf, inside: &Handle, mac: Option<&str>) -> Result<()> {

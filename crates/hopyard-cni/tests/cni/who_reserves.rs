@@ -172,6 +172,18 @@ fn check_asks_whoever_has_reserved() {
         host.call("DEL", &simple(), &container).works();
         assert_eq!((reserved(), calls()), (BTreeSet::new(), Vec::new()));
         host.is_clean();
+        // A program that keeps its own account has reserved; by now the key has the plugin do it, or another program is named.
+        let result = host.call("ADD", &simple(), &container).works();
+        assert_eq!(calls(), ["ADD"]);
+        let conf = with(&simple(), json!({ "prevResult": result }));
+        let in_process = json!({ "ipamInProcess": true });
+        let other = json!({ "ipam": { "type": "static" } });
+        for now in [in_process, other] {
+            host.call("CHECK", &with(&conf, now), &container).works();
+        }
+        assert_eq!(calls(), ["CHECK", "CHECK"]);
+        host.call("DEL", &simple(), &container).works();
+        host.is_clean();
     });
 }
 
