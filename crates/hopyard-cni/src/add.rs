@@ -201,6 +201,13 @@ impl Plan<'_> {
             // No switch is made for a container that gets no addresses.
             (Ok(asked.result()?), self.connect(&[], is_held))
         };
+        let given = match (given, &connected) {
+            (Err(mut error), Err(other)) => {
+                error.also(other);
+                Err(error)
+            }
+            (given, _) => given,
+        };
         let addresses = addresses_of(ipam, &given?)?;
         self.hold(connected?, is_held, &addresses)?;
         Ok(addresses)
