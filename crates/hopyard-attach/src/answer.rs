@@ -51,16 +51,13 @@ impl<'a> Compared<'a> {
     }
 }
 
-fn base_of<'a>(document: &'a Document, cell: &Cell) -> Option<&'a Cell> {
-    let mut cells = document.cells.iter();
-    cells.find(|one| {
+/// Does the base work with as many ports and ADDs side by side?
+fn base_works(document: &Document, cell: &Cell, quantity: &str) -> bool {
+    document.cells.iter().any(|one| {
         one.network == document.run.plan.base
             && (one.ports, one.beside) == (cell.ports, cell.beside)
+            && one.figures.contains_key(quantity)
     })
-}
-
-fn base_works(document: &Document, cell: &Cell, quantity: &str) -> bool {
-    base_of(document, cell).is_some_and(|base| base.figures.contains_key(quantity))
 }
 
 /// The least and the greatest, or one of them where both read alike.
@@ -127,13 +124,11 @@ fn none_is_quicker(base: &str, compared: &[Compared<'_>]) -> String {
         "No network is shown to be quicker than {base} with every number of containers there and of ADDs at once"
     );
     let of = counted(all.len(), "comparison");
-    let open = judged
-        .iter()
-        .filter(|verdict| **verdict == Verdict::Inconclusive);
-    let open = open.count();
-    if open > 0 {
-        text += &format!(": {open} of {of} are not decided");
-        let seen = || all.iter().filter_map(|versus| versus.smallest_detectable);
+    let is_open = |versus: &&&Versus| versus.verdict == Some(Verdict::Inconclusive);
+    let open: Vec<&&Versus> = all.iter().filter(is_open).collect();
+    if !open.is_empty() {
+        text += &format!(": {} of {of} are not decided", open.len());
+        let seen = || open.iter().filter_map(|versus| versus.smallest_detectable);
         if seen().next().is_some() {
             let percent = |share| format!("{:.0}", share * 100.0);
             text += &format!(
