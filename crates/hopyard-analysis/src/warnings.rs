@@ -124,9 +124,9 @@ fn cut_short(run: &Run, summary: &RunSummary) -> Option<String> {
     let why = match run.end {
         Some(End::Complete | End::TimeLimit) => return None,
         Some(End::Interrupted) => "it was interrupted",
-        // Until the host is as it was, such a run is not finished.
+        // A run that compares settings is not finished before the host is restored.
         None if run.header.settings.is_some() => {
-            "the program ended without finishing it, or could not restore the host (or is still measuring),"
+            "the program ended before all was measured and the host restored (or is still measuring)"
         }
         None => "the program ended without finishing it (or is still measuring)",
     };

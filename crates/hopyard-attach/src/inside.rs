@@ -40,7 +40,8 @@ pub(crate) enum Said {
         block: u32,
         ports: u32,
     },
-    /// Hosts are gone: a line on stdin says that the kernel has removed them, whose threads are not seen here.
+    /// Hosts have ended. It waits for a line on stdin, which says that the kernel has removed their namespaces: the kernel's threads cannot be
+    /// seen from this PID namespace.
     Emptied,
     Visit(Visit),
     /// All containers that stayed were removed, some side by side.
@@ -139,7 +140,7 @@ fn group(
     for network in order.of(&plan.networks) {
         let host = Host::make(plan, &network)?;
         let all = plan.beside.clone();
-        // Does it work at all?
+        // Tries each kind of visit once, to see whether the network works.
         let ready = host.run(move |site| {
             site.stand(ports)?;
             all.iter()
@@ -155,8 +156,8 @@ fn group(
             }
         }
     }
-    // The kernel removes what was left of the hosts before, and of those in which nothing works with so many. It holds the lock meanwhile
-    // that every plugin takes (RTNL), for a second where there were a thousand containers.
+    // The kernel removes the namespaces of earlier hosts, and of those that failed just now. Meanwhile it holds the lock that every plugin
+    // takes (RTNL), for a second where there were a thousand containers.
     if leave_much(plan) {
         say(&Said::Emptied)?;
         let heard = go_on.recv();
@@ -165,7 +166,7 @@ fn group(
     let all: Vec<usize> = (0..hosts.len()).collect();
     let mut failures = vec![0_u32; hosts.len()];
     for beside in order.of(&plan.beside) {
-        // Of the first visits nothing is kept: caches are warm afterwards. One that fails does so again.
+        // The first visits warm the caches, and nothing of them is kept. A failure is told when it comes again in a round.
         for at in order.of(&all) {
             let _not_kept = hosts[at].1.run(move |site| site.visit(beside));
         }
@@ -195,7 +196,7 @@ fn group(
             }
         }
     }
-    // All hosts stay until the last one is clear.
+    // All hosts stay until the last one is cleared, so that no removal of namespaces is in the times.
     for (network, host) in &hosts {
         match host.run(Site::clear) {
             Ok(clear_ns) => say(&Said::Cleared(Cleared {

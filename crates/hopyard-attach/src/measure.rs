@@ -138,7 +138,7 @@ pub fn measure(
                 };
                 match let_namespaces_go(CLEAR, pause) {
                     Ok(are_gone) => run.unsettled += u32::from(!are_gone),
-                    // It is seen above.
+                    // The loop ends for the same reason.
                     Err(Error::Nothing(_)) => {}
                     Err(error) => result = Some(Err(error)),
                 }

@@ -184,7 +184,7 @@ impl Leaving {
             return Ok(());
         };
         let ipam = self.ipam(kind);
-        // Without a record, what cannot have reserved anything need not be asked.
+        // Without a record, a plugin that cannot have reserved anything is not asked.
         if matches!(self.made, Made::Nowhere) && !ipam.can_have_reserved() {
             return Ok(());
         }

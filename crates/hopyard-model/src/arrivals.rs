@@ -176,7 +176,7 @@ impl Arrivals {
         }
     }
 
-    /// Removes those that need the clocks of both ends to go alike, or the sender's instants to be brought to the receiver's.
+    /// Removes these, and those that need both clocks to run at the same rate or the sender's times converted to the receiver's clock.
     pub(super) fn forget_instants(&mut self) {
         self.forget_delays();
         self.ipdv = None;

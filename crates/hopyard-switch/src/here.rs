@@ -81,7 +81,7 @@ impl Here {
         }
     }
 
-    /// The switch that has this very device. Others may know its number, from a device and a namespace that are gone.
+    /// The switch that has this very device, but for the one of this name. Others may know its number, from a device and a namespace that are gone.
     pub(crate) fn tied_to(&self, link: &Link, but: Option<&str>) -> Result<Option<Owner>> {
         self.first_switch(|switch, state| {
             if Some(switch) == but {

@@ -194,8 +194,8 @@ impl Switch {
         Ok(())
     }
 
-    /// The programs look into the list of the host's addresses only where the settings say that there are some, and a command may have
-    /// ended between the two.
+    /// The programs look into the list of the host's addresses only if a flag of the settings is set. A command may have been killed after
+    /// it wrote the list and before it set the flag.
     fn repair_hosts_flag(&mut self) -> Result<()> {
         let config = self.state.config()?;
         let flags = config.flags & !SWITCH_HOSTS | hosts_flag(&self.state.hosts()?);

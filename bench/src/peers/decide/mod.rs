@@ -72,7 +72,7 @@ struct Task {
     repetition: usize,
 }
 
-/// Runs everything; true if no target was missed, and no table failed that may not.
+/// Runs everything; true if no target was missed, and no table failed that must not ([`failed`]).
 pub(crate) fn run(options: &Decide) -> Result<bool> {
     signals::listen().map_err(io_error("cannot listen to signals"))?;
     hopyard::lab::clean::clean(false)?;
@@ -126,8 +126,8 @@ pub(crate) fn run(options: &Decide) -> Result<bool> {
     Ok(is_good(&tallies, &targets))
 }
 
-/// The number of tables that failed and may not: of turns none at all, of the release before them none that is measured
-/// without the hog. A tool that fails is only a finding.
+/// The number of tables that failed and must not: of turns all that failed, of the release before them those that failed not because of
+/// the hog alone. Another tool may fail.
 fn failed(tally: &Tally) -> u64 {
     match tally.way {
         Way::Turns => tally.failed,
@@ -136,7 +136,7 @@ fn failed(tally: &Tally) -> u64 {
     }
 }
 
-/// Whether no target was missed and no table failed that may not. A table that fails at once costs no time and decides
+/// Whether no target was missed and no table failed that must not. A table that fails at once costs no time and decides
 /// nothing, so that the figures alone would not show it.
 fn is_good(tallies: &[Tally], targets: &[target::Against]) -> bool {
     let is_missed = |one: &target::Against| [one.speed, one.coverage].contains(&Outcome::Missed);

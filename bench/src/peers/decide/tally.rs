@@ -23,7 +23,7 @@ pub(super) struct Record {
     pub(super) seconds: f64,
     /// Number of comparisons in the table.
     pub(super) comparisons: u64,
-    /// Empty if the method failed, so that nothing is decided. Without a decision where only a cell failed.
+    /// Empty if the whole method failed. A comparison with a single cell that failed is not decided.
     pub(super) told: Vec<Told>,
     /// What was not measured, and why.
     pub(super) failed: Option<String>,

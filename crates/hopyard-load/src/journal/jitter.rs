@@ -18,7 +18,7 @@ pub(crate) struct Step {
 }
 
 impl Jitter {
-    /// Delays may all be off by the same, even below 0: only their differences count.
+    /// All delays may be off by the same amount, even below 0: only their differences count.
     #[inline]
     #[expect(clippy::cast_precision_loss, reason = "delays are far below 2^53 ns")]
     pub(crate) fn enter(&mut self, number: u64, delay_ns: i64) -> Step {

@@ -82,8 +82,8 @@ pub fn namespaces_are_going() -> Result<bool, Error> {
     Ok(processes()?.any(|pid| kind_of(pid, at_it)))
 }
 
-/// Waits until the kernel has had no namespaces to remove for `clear`; it may pause in between. `pause` waits for the time that it is given,
-/// and may fail to end this. False if it did not come to that in 10 s: other programs may make and remove namespaces all the time.
+/// Waits until the kernel has removed no network namespace for the time `clear`: it may pause in between. `pause` sleeps for the time that it
+/// is given; its error ends the wait. False after 10 s, since other programs may make and remove namespaces all the time.
 ///
 /// # Errors
 /// /proc cannot be read, or those of `pause`.
@@ -98,7 +98,7 @@ pub fn let_namespaces_go<E: From<Error>>(
     })
 }
 
-/// True once `look` has said no four times in a row, in such a time. False if there is no time to look again (`None`).
+/// True once `look` has answered no four times in a row, spread over the time `clear`. False if it answers `None`: the time is over.
 fn clear_for<E: From<Error>>(
     clear: Duration,
     mut pause: impl FnMut(Duration) -> Result<(), E>,

@@ -182,8 +182,8 @@ fn uplink(here: &Here, switch: &str, device: &str) -> std::result::Result<Link, 
     }
 }
 
-/// What does not go together: in the description itself, with the host, and with ports that are not described and of which `stays` says
-/// that they stay.
+/// What does not go together: in the description itself, with the host, and with ports that stay without being described, which
+/// `stays` tells.
 pub(super) fn conflicts(
     wanted: &SwitchSpec,
     present: Option<&Present>,

@@ -164,7 +164,7 @@ pub(super) fn steps(
         };
         changes.push(remove(device, why));
     }
-    // The switch has learnt how long frames may be from the host's end.
+    // The switch has the longest frame of a port from the MTU of the host's end.
     let lower = |port: &PortSpec| {
         let now = ends.get(&port.device);
         port.mtu
