@@ -292,7 +292,7 @@ fn one_way_times_of_two_clocks_have_a_bound_or_are_not_told() {
             "--blocks",
             "2..2",
             "--window",
-            "2500ms",
+            "500ms",
         ];
         let said = site.run_between(&client, &slow, &loads);
         let cell = only_cell(said.exits(0));

@@ -159,6 +159,18 @@ impl Timetable {
         self.ahead_by(i64::try_from(ns).unwrap_or(i64::MAX))
     }
 
+    /// More traffic before and after the window, as clocks that may be apart by so many ns need it for both ends to be busy in the
+    /// whole window of either.
+    #[must_use]
+    pub fn wider_by(self, ns: u64) -> Self {
+        Self {
+            open_ns: self.open_ns.saturating_add(ns),
+            close_ns: self.close_ns.saturating_add(ns),
+            stop_ns: self.stop_ns.saturating_add(ns.saturating_mul(2)),
+            ..self
+        }
+    }
+
     /// Each of its instants by a clock that is so many ns ahead.
     #[must_use]
     pub(crate) fn ahead_by(self, ns: i64) -> Self {

@@ -158,8 +158,8 @@ impl Sampler {
         quiet: QuietCores,
     ) -> Result<Measurement, Error> {
         let counted = self.ends(lab, cell).and_then(|mut ends| {
-            let lead_ns = ends.compare_clocks(lab.has_one_clock())?;
-            let timetable = self.timetable(cell, window).later_by(lead_ns);
+            let distance = ends.compare_clocks(lab.has_one_clock())?;
+            let timetable = distance.allow_for(self.timetable(cell, window));
             let watched = self.watch(lab, &mut ends, timetable);
             watched.map_err(|error| ends.cause_of(error))
         });

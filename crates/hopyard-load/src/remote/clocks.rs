@@ -20,7 +20,8 @@ pub struct ClockOffset {
 
 impl ClockOffset {
     /// The offset may be wrong by this, ns.
-    fn unsure_ns(self) -> u64 {
+    #[must_use]
+    pub fn unsure_ns(self) -> u64 {
         if self.is_ours {
             0
         } else {
@@ -40,6 +41,7 @@ impl ClockOffset {
         let unsure_ns = self.unsure_ns().saturating_add(other.unsure_ns());
         (self.ahead_of(other), unsure_ns)
     }
+
     /// May it be the same clock as ours?
     #[must_use]
     pub fn may_be_none(self) -> bool {
@@ -53,12 +55,12 @@ impl ClockOffset {
         self.ahead_ns.abs_diff(other.ahead_ns) <= unsure + 1
     }
 
-    /// How far it may have moved against ours until a later reading, at most.
+    /// How far it has moved against ours until a later reading, at least: readings through a slow pipe differ without that.
     #[must_use]
     pub fn moved(self, later: Self) -> Duration {
         let apart = self.ahead_ns.abs_diff(later.ahead_ns);
-        let unsure = u64::midpoint(self.round_trip_ns, later.round_trip_ns);
-        Duration::from_nanos(apart.saturating_add(unsure))
+        let unsure_ns = self.unsure_ns().saturating_add(later.unsure_ns());
+        Duration::from_nanos(apart.saturating_sub(unsure_ns))
     }
 }
 
@@ -139,7 +141,9 @@ mod tests {
         assert!(of(-4_000, 10_000).may_be_none());
         assert!(!of(6_000, 10_000).may_be_none());
         assert!(!of(-5_000_000_000, 10_000).may_be_none());
-        let moved = of(1_000_000, 2_000).moved(of(1_500_000, 4_000));
-        assert_eq!(moved, Duration::from_micros(503));
+        let moved = of(1_500_000, 2_000).moved(of(1_000_000, 3_996));
+        assert_eq!(moved, Duration::from_micros(497));
+        let slow = of(1_000_000, 40_000_000).moved(of(20_000_000, 30_000_000));
+        assert_eq!(slow, Duration::ZERO, "both may be 15 ms ahead");
     }
 }

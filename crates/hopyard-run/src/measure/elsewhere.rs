@@ -7,7 +7,7 @@ use super::places::places_by_core;
 use super::{Error, Places, places};
 use crate::lab::{self, Lab, role};
 use crate::load::endpoint::DeviceSpan;
-use crate::load::protocol::Tallied;
+use crate::load::protocol::{Tallied, Timetable};
 use crate::load::remote::Remote;
 use crate::meter::path_proof::Watched;
 use crate::model::{ClocksCompared, DeviceCount, Placement};
@@ -18,6 +18,21 @@ use crate::signals;
 const LEAD_NS: u64 = 20_000_000;
 /// A clock that moves by more than this part of the window during it changes the window's length.
 const MOST_MOVED: u64 = 50;
+
+/// What a timetable needs because of the ends' clocks and the pipes to them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Distance {
+    /// How much longer the order to start takes than by a local pipe, ns.
+    lead_ns: u64,
+    /// How far the ends' clocks may be apart though they were compared, ns.
+    unsure_ns: u64,
+}
+
+impl Distance {
+    pub(super) fn allow_for(self, timetable: Timetable) -> Timetable {
+        timetable.later_by(self.lead_ns).wider_by(self.unsure_ns)
+    }
+}
 
 /// Where the two ends run. `allowed` are the CPUs that this process may use.
 pub(super) fn place(lab: &Lab, placement: Placement, allowed: &[usize]) -> lab::Result<Places> {
@@ -57,15 +72,18 @@ impl Ends {
     }
 
     /// Compares the clocks of both ends with ours, right before a window. `is_one`: both ends read one clock.
-    ///
-    /// Returns how much longer the order to start takes than by a local pipe, ns.
-    pub(super) fn compare_clocks(&mut self, is_one: bool) -> Result<u64, Error> {
-        let mut lead_ns = 0;
+    pub(super) fn compare_clocks(&mut self, is_one: bool) -> Result<Distance, Error> {
+        let mut distance = Distance::default();
         for worker in self.attended() {
             if !worker.clock().is_ours {
                 worker.compare_clocks()?;
             }
-            lead_ns = lead_ns.max(LEAD_NS + 2 * worker.clock().round_trip_ns);
+            let clock = worker.clock();
+            let lead_ns = LEAD_NS + 2 * clock.round_trip_ns;
+            distance.lead_ns = distance.lead_ns.max(lead_ns);
+            if !is_one {
+                distance.unsure_ns += clock.unsure_ns();
+            }
         }
         if is_one {
             // The more precise reading counts for both.
@@ -75,7 +93,7 @@ impl Ends {
                 worker.set_clock(closest.unwrap_or_default());
             }
         }
-        Ok(lead_ns)
+        Ok(distance)
     }
 
     /// Checks that the workers behind commands of the user still live.
@@ -123,7 +141,7 @@ impl Ends {
             let moved = before.moved(after);
             if moved.as_nanos() > u128::from(window_ns / MOST_MOVED) {
                 return Err(Error::Missed(format!(
-                    "the clock of the {} may have moved against hopyard's by {:.1} ms while it lasted",
+                    "the clock of the {} moved against hopyard's by {:.1} ms or more while it lasted",
                     worker.endpoint(),
                     moved.as_secs_f64() * 1e3
                 )));

@@ -41,8 +41,8 @@ impl Sampler {
             let span = self.profile_window();
             let profiler = Profiler::open(self.meter.cpus(), span)?;
             let mut ends = self.ends(lab, cell)?;
-            let lead_ns = ends.compare_clocks(lab.has_one_clock())?;
-            let timetable = self.timetable(cell, span).later_by(lead_ns);
+            let distance = ends.compare_clocks(lab.has_one_clock())?;
+            let timetable = distance.allow_for(self.timetable(cell, span));
             self.sampled(profiler, lab, &mut ends, timetable)
                 .map_err(|error| ends.cause_of(error))
         })
