@@ -9,6 +9,7 @@ mod result;
 mod samples;
 
 use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -80,13 +81,23 @@ impl Children {
     }
 }
 
-/// Starts a process that leads a group of its own, which Ctrl-C at the terminal does not reach, and ends with this thread.
-fn spawn(mut command: Command, output: File, said: File) -> std::io::Result<Child> {
+/// Starts a process that leads a group of its own, which Ctrl-C at the terminal does not reach, and ends with this thread. It reads
+/// `input`, which has to fit a pipe.
+fn spawn(mut command: Command, input: &str, output: File, said: File) -> std::io::Result<Child> {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
-    command.stdin(Stdio::null()).stdout(output).stderr(said);
+    let stdin = match input {
+        "" => Stdio::null(),
+        _ => Stdio::piped(),
+    };
+    command.stdin(stdin).stdout(output).stderr(said);
     end_with_starter(&mut command);
-    command.spawn()
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that has ended reads nothing.
+        let _gone = stdin.write_all(input.as_bytes());
+    }
+    Ok(child)
 }
 
 impl Engine for Children {
@@ -101,7 +112,7 @@ impl Engine for Children {
         let ends = store.fleet.pairs[job.place].ends();
         let ends = ends.map(|machine| &plan.endpoints[usize::from(machine)]);
         let command = run_between(ends, plan, &self.program, &directory);
-        let spawned = spawn(command, create(result::REPORT)?, create(result::SAID)?);
+        let spawned = spawn(command, "", create(result::REPORT)?, create(result::SAID)?);
         let child = spawned.map_err(|source| Error::Internal {
             what: "start a process for a pair (with --at-once fewer run side by side)",
             source,
@@ -235,6 +246,7 @@ impl Running {
                     let [output, said] = probe.files(&self.directory);
                     spawn(
                         probe.command(prefix),
+                        probe.input(),
                         File::create(output)?,
                         File::create(said)?,
                     )

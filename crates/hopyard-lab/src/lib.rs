@@ -68,6 +68,7 @@ pub use guests::HubEnd;
 pub use key::LabKey;
 pub use owner::{LabId, Life};
 pub use paths::{PATHS, Path, carried, lacking, path};
+pub use reach::CONNECT;
 pub use standing::Lab;
 pub use topology::{Addresses, Client, Endpoint, Space, Subnet, Topology, host, role};
 pub use wire::is_beside_the_wire;

@@ -20,8 +20,8 @@ use crate::load::remote::{self, ClockOffset, Remote};
 use crate::model::{EndpointUsed, EndpointsUsed, Family, Hop};
 use crate::signals;
 
-/// How long a connection may take to be made: name service, key exchange, a login shell.
-const CONNECT: Duration = Duration::from_secs(30);
+/// How long a connection to an endpoint may take to be made: name service, key exchange, a login shell.
+pub const CONNECT: Duration = Duration::from_secs(30);
 /// Shorter than what proxies before `kubectl exec` take for an idle stream, longer than what a network may lose and
 /// repeat.
 const ATTENDANCE: Attendance = Attendance {

@@ -141,11 +141,11 @@ impl Remote {
 
     /// Tells it that it is over, and does not wait for it.
     pub fn dismiss(&mut self) {
-        // What starts it may never close its stdin, so it is told in words too. One that is gone does not care.
-        let is_attended = self.attended.take().is_some();
+        self.attended = None;
         // Somebody who writes to it and is not heard ends with the process.
         if let Ok(mut stdin) = self.stdin.try_lock() {
-            if is_attended && let Some(stdin) = &mut *stdin {
+            // What starts it may never close its stdin, so it is told in words too. One that is gone does not care.
+            if let Some(stdin) = &mut *stdin {
                 let _ = lines::say_within(stdin, &Request::Quit, LOOK);
             }
             *stdin = None;

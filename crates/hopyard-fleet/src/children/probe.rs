@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use hopyard_lab::Prefix;
 
-/// How long a machine may take: name service, key exchange, a login shell.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a machine may take, no shorter than in a run: name service, key exchange, a login shell.
+pub(super) const PATIENCE: Duration = hopyard_lab::CONNECT;
 /// What `echo` says. An exit status is no answer: those of `kubectl exec` and `srun` are 0 when they were cut.
 const ECHO: &str = "hopyard-fleet-is-heard";
 /// A greeting and a banner before it are shorter.
@@ -73,6 +73,14 @@ impl Probe {
             Question::Worker => &["hopyard", "worker"],
             Question::Echo => &["echo", ECHO],
         })
+    }
+
+    /// What it hears. What starts a worker there may never close its input, and then it would stay.
+    pub(super) fn input(self) -> &'static str {
+        match self.question {
+            Question::Worker => "{\"do\":\"quit\"}\n",
+            Question::Echo => "",
+        }
     }
 
     /// What it says and what it complains of go there.
