@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hopyard_lab::Prefix;
+use hopyard_host::bounded;
+use hopyard_lab::{CONNECT, Prefix};
 
 use super::cell::{self, Outcome, measure};
 use super::{Matrix, MatrixCell, patience};
@@ -19,11 +21,13 @@ use crate::error::{Error, Result};
 const SCRIPT: &str = r#"d=$(mktemp -d) || exit 3; exec 3<&0; hopyard "$@" --out "$d/run" </dev/null 3<&- & p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & w=$!; trap 'kill $w 2>/dev/null; rm -rf "$d"' EXIT; trap 'kill $p 2>/dev/null; wait $p' TERM INT HUP; wait $p; s=$?; exit $s"#;
 /// How often a node without work looks whether there is some again.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a login may take.
-const ANSWERS: Duration = Duration::from_secs(30);
+/// So many nodes try a cell that brings no report: it may be a node that cannot measure anything, or the cell that nobody can measure.
+const MOST_TRIES: usize = 3;
+/// What a node is asked to say. An exit status is no answer: those of `kubectl exec` and `srun` are 0 when they were cut.
+const ECHO: &str = "hopyard-fleet-is-heard";
 
-/// Measures all cells that are not measured yet, on nodes of their kinds. A node that does not answer after a cell that brought no
-/// report is given up; others of its kind have its cells. The names of such nodes.
+/// Measures all cells that are not measured yet, on nodes of their kinds. A cell that brought no report goes to other nodes. One that
+/// does not answer after such a cell is given up. The names of those.
 ///
 /// # Errors
 /// A kind has no node, or the directory cannot be written.
@@ -49,7 +53,10 @@ pub fn over_nodes(
         let earlier = cell::read(directory, cell.number)?;
         let is_measured = |o: &Outcome| o.cause.is_none() && o.cell == cell;
         if !earlier.as_ref().is_some_and(is_measured) {
-            todo.left.push_back(cell);
+            todo.left.push_back(Waiting {
+                cell,
+                tried: Vec::new(),
+            });
         }
     }
     let todo = Mutex::new(todo);
@@ -75,39 +82,57 @@ pub fn over_nodes(
     Ok(lost)
 }
 
+/// A cell that is not measured yet.
+#[derive(Debug, Clone)]
+struct Waiting {
+    cell: MatrixCell,
+    /// The nodes where it brought no report.
+    tried: Vec<String>,
+}
+
+impl Waiting {
+    fn fits(&self, node: &Endpoint) -> bool {
+        let is_its_kind = self.cell.kind.is_none() || self.cell.kind == node.kind;
+        is_its_kind && self.tried.len() < MOST_TRIES && !self.tried.contains(&node.name)
+    }
+}
+
 /// Cells that nobody measures yet, and those that some node does.
 #[derive(Default)]
 struct Todo {
-    left: VecDeque<MatrixCell>,
-    measuring: Vec<MatrixCell>,
+    left: VecDeque<Waiting>,
+    measuring: Vec<Waiting>,
 }
 
 /// What a node does next.
 enum Next {
-    Cell(MatrixCell),
-    /// What others measure may come back, if their nodes are lost.
+    Cell(Waiting),
+    /// What others measure may come back.
     Wait,
     None,
 }
 
 impl Todo {
     fn next(&mut self, node: &Endpoint) -> Next {
-        let fits = |cell: &MatrixCell| cell.kind.is_none() || cell.kind == node.kind;
-        let at = self.left.iter().position(fits);
+        let at = self.left.iter().position(|waiting| waiting.fits(node));
         match at.and_then(|at| self.left.remove(at)) {
-            Some(cell) => {
-                self.measuring.push(cell.clone());
-                Next::Cell(cell)
+            Some(waiting) => {
+                self.measuring.push(waiting.clone());
+                Next::Cell(waiting)
             }
-            None if self.measuring.iter().any(fits) => Next::Wait,
+            None if self.measuring.iter().any(|waiting| waiting.fits(node)) => Next::Wait,
             None => Next::None,
         }
     }
 
-    fn ended(&mut self, cell: MatrixCell, is_lost: bool) {
-        self.measuring.retain(|other| other.number != cell.number);
-        if is_lost {
-            self.left.push_front(cell);
+    /// A node is done with a cell, which others may take if it brought no report there.
+    fn ended(&mut self, mut waiting: Waiting, node: &Endpoint, has_report: bool) {
+        let number = waiting.cell.number;
+        self.measuring.retain(|other| other.cell.number != number);
+        if !has_report {
+            waiting.tried.push(node.name.clone());
+            // Others have a turn before it, so that one that nobody can measure holds up none.
+            self.left.push_back(waiting);
         }
     }
 }
@@ -129,14 +154,15 @@ fn of_node(
         .parse()
         .map_err(|e| Error::Wrong(format!("endpoint `{}`: {e}", node.name)))?;
     while !is_stopped() {
-        let cell = match lock(todo).next(node) {
-            Next::Cell(cell) => cell,
+        let waiting = match lock(todo).next(node) {
+            Next::Cell(waiting) => waiting,
             Next::Wait => {
                 std::thread::sleep(LOOK);
                 continue;
             }
             Next::None => break,
         };
+        let cell = &waiting.cell;
         let home = directory.join("cells").join(cell.number.to_string());
         // ssh hands its words to a shell there, which would split and expand them once more.
         let mut words = vec![
@@ -156,34 +182,41 @@ fn of_node(
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let command = prefix.command(&words);
         let outcome = measure(
-            &cell,
+            cell,
             &node.name,
             (command, Stdio::piped()),
             &home,
             patience(matrix),
             is_stopped,
         );
-        let outcome = outcome.inspect_err(|_| lock(todo).ended(cell.clone(), false))?;
-        let is_silent = |o: &Outcome| o.kernel_release.is_none() && !answers(&prefix, is_stopped);
-        let is_lost = outcome.as_ref().is_some_and(is_silent);
-        lock(todo).ended(cell, is_lost);
-        if is_lost {
+        let outcome = outcome.inspect_err(|_| lock(todo).ended(waiting.clone(), node, true))?;
+        let has_report = |o: &Outcome| o.kernel_release.is_some();
+        let has_report = outcome.as_ref().is_none_or(has_report);
+        lock(todo).ended(waiting, node, has_report);
+        if !has_report && !answers(&prefix, &home, is_stopped)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// Does a command end well there?
-fn answers(prefix: &Prefix, is_stopped: &(dyn Fn() -> bool + Sync)) -> bool {
-    let mut command = prefix.command(&["true"]);
+/// Does it say what it is told to?
+fn answers(prefix: &Prefix, home: &Path, is_stopped: &(dyn Fn() -> bool + Sync)) -> Result<bool> {
+    let file = home.join("answer.txt");
+    let said = File::create(&file).map_err(|e| Error::file("make", &file, e))?;
+    let mut command = prefix.command(&["echo", ECHO]);
     command
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(said)
         .stderr(Stdio::null());
-    let ended = cell::wait(command, ANSWERS, is_stopped);
-    // Interrupted, nobody knows.
-    ended.is_none_or(|ended| ended.is_ok_and(|status| status.success()))
+    if cell::wait(command, CONNECT, is_stopped).is_none() {
+        // Interrupted, nobody knows.
+        return Ok(true);
+    }
+    let said = bounded::read(&file).map_err(|e| Error::file("read", &file, e))?;
+    let text = String::from_utf8_lossy(&said);
+    // There may be a banner before it.
+    Ok(text.lines().any(|line| line.trim() == ECHO))
 }
 
 /// Does it join its words to a line for a shell, as ssh does?
@@ -203,17 +236,21 @@ mod tests {
     use crate::plan::tests::machines;
 
     #[test]
-    fn what_a_lost_node_had_is_waited_for_by_its_kind() {
+    fn a_cell_without_a_report_goes_to_other_nodes() {
         let matrix: Matrix = toml::from_str(
             "base = 'veth'\npaths = ['bridge']\nloads = ['tcp_rr']\nkinds = ['a', 'b']",
         )
         .unwrap();
-        let mut nodes = machines(3);
-        for (node, kind) in nodes.iter_mut().zip(["a", "a", "b"]) {
+        let mut nodes = machines(5);
+        for (node, kind) in nodes.iter_mut().zip(["a", "a", "b", "a", "a"]) {
             node.kind = Some(kind.to_owned());
         }
         let mut todo = Todo::default();
-        todo.left.extend(matrix.cells());
+        let untried = |cell| Waiting {
+            cell,
+            tried: Vec::new(),
+        };
+        todo.left.extend(matrix.cells().into_iter().map(untried));
         let Next::Cell(cell) = todo.next(&nodes[0]) else {
             panic!("there is one of kind a");
         };
@@ -221,11 +258,19 @@ mod tests {
         let Next::Cell(other) = todo.next(&nodes[2]) else {
             panic!("there is one of kind b");
         };
-        todo.ended(other, false);
+        todo.ended(other, &nodes[2], true);
         assert!(matches!(todo.next(&nodes[2]), Next::None));
-        todo.ended(cell.clone(), true);
-        assert!(matches!(todo.next(&nodes[1]), Next::Cell(again) if again == cell));
-        todo.ended(cell, false);
-        assert!(matches!(todo.next(&nodes[1]), Next::None));
+        todo.ended(cell.clone(), &nodes[0], false);
+        // Not by the same node again, and by three at most.
+        assert!(matches!(todo.next(&nodes[0]), Next::None));
+        for node in [1, 3] {
+            let Next::Cell(again) = todo.next(&nodes[node]) else {
+                panic!("nobody has measured it");
+            };
+            assert_eq!(again.cell, cell.cell);
+            assert!(matches!(todo.next(&nodes[4]), Next::Wait));
+            todo.ended(again, &nodes[node], false);
+        }
+        assert!(matches!(todo.next(&nodes[4]), Next::None));
     }
 }
