@@ -6,7 +6,7 @@ mod preview;
 
 use std::time::Duration;
 
-use hopyard_model::{Blocks, LoadKind};
+use hopyard_model::{Blocks, Family, LoadKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,10 +47,18 @@ pub struct Plan {
     pub blocks_min: u32,
     /// Greatest number of blocks of a pair.
     pub blocks_max: u32,
+    /// IP version of the traffic.
+    #[serde(default = "v4")]
+    pub family: Family,
     /// Most pairs that are measured side by side.
     pub at_once: usize,
     /// A pair that takes longer is ended, s.
     pub deadline_s: u64,
+}
+
+/// That of plans that do not say it.
+fn v4() -> Family {
+    Family::V4
 }
 
 /// What can be set of a plan; `None` is the default.
@@ -66,6 +74,8 @@ pub struct Settings {
     pub warm_up: Option<Duration>,
     /// See [`Plan::blocks_min`].
     pub blocks: Option<Blocks>,
+    /// See [`Plan::family`]; by default that of the addresses that are given, or IPv4.
+    pub family: Option<Family>,
     /// See [`Plan::at_once`].
     pub at_once: Option<usize>,
     /// Relays that run the pairs; 0 where this process does.
@@ -92,7 +102,14 @@ impl Plan {
             seen.push(*load);
             is_new
         });
+        let has_v6 = |endpoint: &Endpoint| endpoint.address.is_some_and(|a| a.is_ipv6());
+        let given = if endpoints.iter().any(has_v6) {
+            Family::V6
+        } else {
+            v4()
+        };
         let mut plan = Self {
+            family: settings.family.unwrap_or(given),
             at_once: settings.at_once.unwrap_or_else(|| {
                 (endpoints.len() / 2).clamp(1, AT_ONCE * settings.relays.max(1))
             }),

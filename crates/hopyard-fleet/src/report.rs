@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hopyard_model::{plain, units};
+use hopyard_model::{Family, plain, units};
 
 use crate::assess::Assessed;
 use crate::document::counts;
@@ -228,12 +228,16 @@ pub fn plan_text(plan: &Plan) -> String {
     let pairs: usize = rounds.iter().map(Vec::len).sum();
     let loads: Vec<&str> = plan.loads.iter().map(|l| l.name()).collect();
     let mut out = format!(
-        "{}, {}: {} in {}, {} at once at most\neach pair: {}, windows of {}, {}..{} blocks, {} at most\n",
+        "{}, {}: {} in {}, {} at once at most{}\neach pair: {}, windows of {}, {}..{} blocks, {} at most\n",
         units::counted(plan.endpoints.len(), "endpoint"),
         plan.pairs,
         units::counted(pairs, "pair"),
         units::counted(rounds.len(), "round"),
         plan.at_once,
+        match plan.family {
+            Family::V4 => "",
+            Family::V6 => ", IPv6",
+        },
         loads.join(", "),
         units::show_duration(plan.window()),
         plan.blocks_min,

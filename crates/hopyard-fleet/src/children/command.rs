@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use hopyard_model::units;
+use hopyard_model::{Family, units};
 
 use crate::endpoints::Endpoint;
 use crate::plan::Plan;
@@ -34,6 +34,9 @@ pub(super) fn run_between(
         .args(["--time-limit", &units::show_short_duration(limit)])
         .arg("--out")
         .arg(directory.join("run"));
+    if plan.family != Family::V4 {
+        command.args(["--set", &format!("family={}", plan.family)]);
+    }
     if let Some(address) = server.address {
         command.args(["--server-address", &address.to_string()]);
     }
@@ -45,6 +48,29 @@ mod tests {
     use super::*;
     use crate::plan::Settings;
     use crate::plan::tests::machines;
+
+    #[test]
+    fn traffic_has_the_family_of_the_addresses() {
+        let words = |address: Option<&str>, family| {
+            let mut machines = machines(2);
+            machines[1].address = address.map(|a| a.parse().unwrap());
+            let settings = Settings {
+                family,
+                ..Settings::default()
+            };
+            let plan = Plan::new(machines, &settings).map_err(|e| e.to_string())?;
+            let ends = [0, 1].map(|at| &plan.endpoints[at]);
+            let run = run_between(ends, &plan, Path::new("hopyard"), Path::new("d"));
+            let words = run.get_args().map(|word| word.to_str().unwrap().to_owned());
+            Ok::<_, String>(words.collect::<Vec<_>>().join(" "))
+        };
+        let v6 = words(Some("2001:db8::1"), None).unwrap();
+        assert!(v6.contains("--set family=6") && v6.ends_with("--server-address 2001:db8::1"));
+        assert!(words(None, Some(Family::V6)).unwrap().contains("family=6"));
+        assert!(!words(Some("192.0.2.1"), None).unwrap().contains("family"));
+        let refused = words(Some("192.0.2.1"), Some(Family::V6)).unwrap_err();
+        assert!(refused.contains("`n2` has address 192.0.2.1"), "{refused}");
+    }
 
     #[test]
     fn a_run_may_take_as_long_as_its_pair() {

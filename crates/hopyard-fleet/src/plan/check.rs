@@ -1,7 +1,9 @@
 //! What a plan cannot be.
 
+use std::net::IpAddr;
+
 use hopyard_host::bounded;
-use hopyard_model::{Blocks, WINDOW};
+use hopyard_model::{Blocks, Family, WINDOW};
 
 use super::{LONGEST_PAIR_S, Plan};
 use crate::endpoints;
@@ -11,6 +13,7 @@ impl Plan {
     /// What is wrong with it, if anything.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         endpoints::check(&self.endpoints, endpoints::FOR_PAIRS)?;
+        self.check_family()?;
         let blocks = Blocks {
             min: self.blocks_min,
             max: self.blocks_max,
@@ -35,6 +38,20 @@ impl Plan {
             ))
         } else {
             self.check_size()
+        }
+    }
+
+    /// All pairs have one IP version, since they are compared with each other.
+    fn check_family(&self) -> std::result::Result<(), String> {
+        let is_other = |address: IpAddr| address.is_ipv6() != (self.family == Family::V6);
+        let mut given = self.endpoints.iter().filter_map(|e| Some((e, e.address?)));
+        match given.find(|(_, address)| is_other(*address)) {
+            None => Ok(()),
+            Some((endpoint, address)) => Err(format!(
+                "endpoint `{}` has address {address}, and the traffic is IPv{}: give all endpoints addresses of one family, or \
+                 say which by --family",
+                endpoint.name, self.family
+            )),
         }
     }
 

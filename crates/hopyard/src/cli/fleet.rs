@@ -16,7 +16,7 @@ use hopyard_fleet::{
 
 use super::{Done, Failure, deliver, pretty, print};
 use crate::lab::Prefix;
-use crate::model::{Blocks, LoadKind};
+use crate::model::{Blocks, Family, LoadKind};
 use crate::signals;
 
 #[derive(Debug, Args)]
@@ -86,7 +86,10 @@ struct SettingArgs {
     /// Smallest and largest number of blocks of a pair (default: 4)
     #[arg(long, value_name = "MIN..MAX")]
     blocks: Option<Blocks>,
-    /// Most pairs at the same time (default: half of the machines, at most 50)
+    /// IP version of the traffic (default: that of the endpoints' addresses where they are given, or 4)
+    #[arg(long, value_name = "4|6", value_parser = family)]
+    family: Option<Family>,
+    /// Most pairs at the same time (default: half of the machines, at most 50); with --resume too
     #[arg(long, value_name = "N")]
     at_once: Option<usize>,
     /// End a pair that takes longer (default: a minute and three times its expected time)
@@ -102,7 +105,7 @@ struct RunArgs {
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Continue in the directory: measure what is missing or failed, with its settings
-    #[arg(long, conflicts_with_all = ["pairs", "loads", "window", "warm_up", "blocks", "at_once", "pair_limit"])]
+    #[arg(long, conflicts_with_all = ["pairs", "loads", "window", "warm_up", "blocks", "family", "pair_limit"])]
     resume: bool,
     /// Begin no further pairs after this time
     #[arg(long, value_name = "TIME", value_parser = crate::plan::time_limit)]
@@ -158,6 +161,14 @@ struct ManifestArgs {
     host_network: bool,
 }
 
+fn family(text: &str) -> Result<Family, String> {
+    match text {
+        "4" => Ok(Family::V4),
+        "6" => Ok(Family::V6),
+        _ => Err("it is 4 or 6".to_owned()),
+    }
+}
+
 impl FromArgs {
     fn read(&self) -> Result<Vec<Endpoint>, Error> {
         match (&self.endpoints, &self.pods) {
@@ -176,6 +187,7 @@ impl SettingArgs {
             window: self.window,
             warm_up: self.warm_up,
             blocks: self.blocks,
+            family: self.family,
             at_once: self.at_once,
             relays: 0,
             deadline: self.pair_limit,
