@@ -167,7 +167,7 @@ mod tests {
         store.keep(0, &[(round[0], vec![sample(0, None)])]).unwrap();
         assert_eq!(store.fleet.not_kept(0), round[1..]);
         drop(store);
-        let mut store = Store::resume(&directory, &plan.endpoints).unwrap();
+        let mut store = Store::resume(&directory, &plan.endpoints, None).unwrap();
         assert_eq!(store.fleet.not_kept(0), round[1..]);
         store.keep(0, &[(round[1], vec![sample(0, None)])]).unwrap();
         assert!(store.fleet.not_kept(0).is_empty());

@@ -64,11 +64,16 @@ impl Store {
         Self::begin(directory, journal, fleet)
     }
 
-    /// A fleet that goes on, with these endpoints: the same machines by name, reached as they say now.
+    /// A fleet that goes on, with these endpoints: the same machines by name, reached as they say now. `at_once` is the most pairs side
+    /// by side from now on, if that is to change: others may measure them now.
     ///
     /// # Errors
-    /// There is none, it is damaged, somebody else writes it, or its machines are others.
-    pub fn resume(directory: &Path, endpoints: &[Endpoint]) -> Result<Self> {
+    /// There is none, it is damaged, somebody else writes it, its machines are others, or they are reached by another family.
+    pub fn resume(
+        directory: &Path,
+        endpoints: &[Endpoint],
+        at_once: Option<usize>,
+    ) -> Result<Self> {
         let file = directory.join(JOURNAL);
         let journal = open(&file, false)?;
         cut_half_line(&journal, &file)?;
@@ -94,6 +99,8 @@ impl Store {
             )));
         }
         fleet.plan.endpoints = endpoints.to_vec();
+        fleet.plan.at_once = at_once.unwrap_or(fleet.plan.at_once);
+        fleet.plan.check().map_err(Error::Wrong)?;
         write_plan(&fleet, directory)?;
         Self::begin(directory, journal, fleet)
     }

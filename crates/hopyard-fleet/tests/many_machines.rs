@@ -251,7 +251,7 @@ fn many_machines_are_planned_measured_kept_and_reported_in_bounded_memory() {
     );
 
     // And resumed.
-    let mut store = Store::resume(&directory, &plan.endpoints).unwrap();
+    let mut store = Store::resume(&directory, &plan.endpoints, None).unwrap();
     let measured = store
         .fleet
         .outcomes

@@ -96,7 +96,7 @@ fn what_lost_its_samples_is_measured_again_and_nothing_else() {
         let missing: Vec<usize> = store.missing.iter().map(|(place, _)| *place).collect();
         (model.begun, missing)
     };
-    let resumed = || Store::resume(&directory, &plan.endpoints).unwrap();
+    let resumed = || Store::resume(&directory, &plan.endpoints, None).unwrap();
 
     let store = Store::create(&directory, plan.clone()).unwrap();
     let pairs = store.fleet.pairs.len();

@@ -233,7 +233,7 @@ fn run(args: &RunArgs) -> Done {
     signals::listen().map_err(|e| Failure::internal(&e))?;
     let program = own_program()?;
     let (mut store, relays) = if args.resume {
-        let store = Store::resume(&args.output, &endpoints)?;
+        let store = Store::resume(&args.output, &endpoints, args.settings.at_once)?;
         let relays = relays(&args.relay, &store.fleet.plan)?;
         (store, relays)
     } else {
