@@ -59,11 +59,19 @@ pub trait Engine {
     /// Nothing can be measured any more.
     fn ended(&mut self, store: &Store) -> Result<Vec<Ended>>;
 
+    /// Does it run as many pairs as it can?
+    fn is_full(&self) -> bool {
+        false
+    }
+
     /// The samples of an attempt at a pair that was measured.
     ///
     /// # Errors
     /// They are not there any more, or damaged; why, in words.
     fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String>;
+
+    /// The samples of these pairs are in a file, and not asked for again.
+    fn kept(&mut self, _places: &[usize]) {}
 
     /// Has what runs end soon. Its pairs end without an outcome.
     fn stop(&mut self);
@@ -110,7 +118,7 @@ fn last_job(store: &Store, place: usize) -> Job {
 }
 
 /// Writes the samples of a round that are in no file yet. Those that are not to be had are told and left out.
-fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
+fn keep(store: &mut Store, engine: &mut impl Engine, round: usize) -> Result<()> {
     let mut samples = Vec::new();
     let places = store.fleet.not_kept(round);
     if places.is_empty() {
@@ -122,7 +130,10 @@ fn keep(store: &mut Store, engine: &impl Engine, round: usize) -> Result<()> {
             Err(why) => store.missing.push((place, why)),
         }
     }
-    store.keep(round, &samples)
+    store.keep(round, &samples)?;
+    let places: Vec<usize> = samples.iter().map(|(place, _)| *place).collect();
+    engine.kept(&places);
+    Ok(())
 }
 
 /// Pairs that an earlier session measured, and whose samples are nowhere: relays have them in memory until their round is whole.
@@ -193,6 +204,7 @@ fn measure(
             end = Some(End::TimeLimit);
         }
         while end.is_none()
+            && !engine.is_full()
             && let Some(place) = dispatch.start()
         {
             let attempt = store.next_attempt(place);

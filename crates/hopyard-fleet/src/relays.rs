@@ -23,7 +23,7 @@ use self::standing::keep_what_all_say;
 use crate::drive::{Answer, Ended, Engine, Job};
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
-use crate::plan::Plan;
+use crate::plan::{AT_ONCE, Plan};
 use crate::samples::Sample;
 use crate::store::Store;
 
@@ -75,6 +75,8 @@ enum Said {
 #[derive(Debug)]
 pub struct Relays {
     relays: Vec<Relay>,
+    /// Most pairs of one relay: where others are gone, those that are left must not have to do what all did.
+    most_each: usize,
     made: Instant,
     /// Samples of pairs that ended, until their round is written.
     samples: Mutex<HashMap<usize, Vec<Sample>>>,
@@ -94,6 +96,7 @@ impl Relays {
         let mut relays: Vec<Relay> = relays.collect::<Result<_>>()?;
         all_join(&mut relays, plan)?;
         Ok(Self {
+            most_each: plan.at_once.div_ceil(relays.len().max(1)).max(AT_ONCE),
             relays,
             made: Instant::now(),
             samples: Mutex::default(),
@@ -132,6 +135,7 @@ impl Engine for Relays {
         let best = self
             .relays
             .iter_mut()
+            .filter(|relay| relay.running.len() < self.most_each)
             .min_by_key(|relay| relay.standing.cost(ends, relay.running.len(), now));
         let relay = best.ok_or(Error::Internal {
             what: "measure a pair: no relay is left",
@@ -192,13 +196,26 @@ impl Engine for Relays {
         Ok(ended)
     }
 
+    fn is_full(&self) -> bool {
+        let mut running = self.relays.iter().map(|relay| relay.running.len());
+        // Where none is left, the next start says so.
+        !self.relays.is_empty() && running.all(|pairs| pairs >= self.most_each)
+    }
+
     fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
-        if let Some(found) = self.samples_of_ended().remove(&job.place) {
-            return Ok(found);
+        if let Some(found) = self.samples_of_ended().get(&job.place) {
+            return Ok(found.clone());
         }
         // An earlier session may have measured it here.
         crate::children::samples(store, job)
             .map_err(|_| "a relay measured it, and no longer has its samples".to_owned())
+    }
+
+    fn kept(&mut self, places: &[usize]) {
+        let mut samples = self.samples_of_ended();
+        for place in places {
+            samples.remove(place);
+        }
     }
 
     fn stop(&mut self) {
