@@ -14,7 +14,7 @@ use hopyard_net::{end_with_starter, kill_group, pipe};
 
 use super::standing::Standing;
 use super::{BEAT, LONGEST_LINE, LOOK, SILENCE, Said, Told, VERSION};
-use crate::drive::Ended;
+use crate::drive::{Answer, Ended};
 use crate::error::{Error, Result};
 use crate::fleet::{check, column_names};
 use crate::outcome::{Outcome, State};
@@ -25,7 +25,8 @@ use crate::samples::Sample;
 const GREETING: Duration = Duration::from_secs(30);
 /// Messages of a relay that are taken before the next relay is looked at.
 const MOST_AT_ONCE: usize = 1000;
-/// Of a pair's failure, bytes: it becomes a part of a line of the journal, and relays of this version say less.
+/// Of a pair's failure and of why a machine does not answer, bytes: it becomes a part of a line of the journal, and relays of this
+/// version say less.
 const LONGEST_CAUSE: usize = 64 << 10;
 /// For a relay that was told to end, which ends what it runs and removes its directory.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -197,6 +198,13 @@ impl Relay {
             if cause > LONGEST_CAUSE {
                 return Err(format!("it told a cause of {cause} bytes"));
             }
+        }
+        let silent = answers.iter().flatten().filter_map(|answer| match answer {
+            Answer::No(how) => Some(how.len()),
+            Answer::Yes => None,
+        });
+        if let Some(long) = silent.into_iter().find(|bytes| *bytes > LONGEST_CAUSE) {
+            return Err(format!("it told of no answer in {long} bytes"));
         }
         let is_another = outcome.as_ref().is_some_and(|o| o.attempt != attempt);
         let mut values = samples.iter().flatten().flat_map(|sample| &sample.values);
