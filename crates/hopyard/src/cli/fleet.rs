@@ -279,7 +279,7 @@ fn run(args: &RunArgs) -> Done {
     match driven? {
         End::Interrupted => Ok(ExitCode::from(signals::INTERRUPTED)),
         // Those that are missing are tried again by --resume.
-        End::Complete if !store.missing.is_empty() => Ok(ExitCode::FAILURE),
+        End::Complete | End::TimeLimit if !store.missing.is_empty() => Ok(ExitCode::FAILURE),
         End::Complete | End::TimeLimit | End::Broken => Ok(status),
     }
 }
