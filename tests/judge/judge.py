@@ -58,6 +58,7 @@ def with_guest(check, own, run, guest):
     if any(one.points for one in there):
         own.lacks |= any(one.lacks or not one.points for one in there)
         own.refuted |= any(one.refuted for one in there if one.points)
+        own.is_diluted |= any(one.is_diluted for one in there if one.points)
         own.unshown |= any(one.unshown for one in there if one.points)
     else:
         own.lacks = True
@@ -99,6 +100,7 @@ def of_run(check, run, but_paths=False):
         gathered = of_peak(check, run) if kind == "peak" else of_curves(check, run)
     else:
         gathered = of_groups(check, run, premise)
+    gathered.is_diluted = check["quantity"].startswith("local ") and not run.has_clients_machine
     gathered.confidence = 1 - (1 - run.header["confidence"]) / gathered.chosen_of
     about = {at for member in members(check, run) for at in member}
     # A cell of which a window failed is not whole. Whether the run has all cells of its plan is known to hopyard alone.
@@ -162,9 +164,11 @@ def decided(check, gathered, shown):
     return "undecided" if gathered.unshown and verdict == "holds" else verdict
 
 
-def is_withheld(check, verdict):
-    """Are figures of what stands in unable to show that?"""
-    return {"fails": "weaker", "holds": "stronger"}.get(verdict) in check
+def is_withheld(check, verdict, is_diluted):
+    """Are figures of what stands in unable to show that? Those of both ends are nearer to 1 than those of one."""
+    least, most = check.get("at_least", 1), check.get("at_most", 1)
+    near = {"fails": least > 1 or most < 1, "holds": least < 1 or most > 1}.get(verdict)
+    return {"fails": "weaker", "holds": "stronger"}.get(verdict) in check or bool(is_diluted and near)
 
 
 def judge_check(check, gathered, figures, evidence):
@@ -177,7 +181,7 @@ def judge_check(check, gathered, figures, evidence):
     if check["judge"] == "does":
         seen = evidence[1].get(check["does"], {}).get("Ok")
         verdict = "untestable" if seen is None else "holds" if seen["passed"] else "fails"
-    if is_withheld(check, verdict):
+    if is_withheld(check, verdict, gathered.is_diluted):
         verdict = "untestable"
     points = [{"lies": lies} | own._asdict() for own, lies in shown]
     lacks = lacks or verdict == "untestable"
@@ -211,7 +215,7 @@ def answer(question, report, evidence):
         if "says" in asked:
             shown = [found for found in placed(asked, asked, one, places) if found]
             verdict = decided(asked, one, shown)
-            said.append(None if is_withheld(asked, verdict) else asked["says"].get(SAYS.get(verdict)))
+            said.append(None if is_withheld(asked, verdict, one.is_diluted) else asked["says"].get(SAYS.get(verdict)))
         else:
             said.append(None)
     return {"id": question["id"], "figures": figures, "said": said}

@@ -30,6 +30,7 @@ class Gathered:
     confidence: float = CONFIDENCE
     refuted: bool = False  # without any interval
     unshown: bool = False  # it cannot hold
+    is_diluted: bool = False  # what is asked of one end is of both
     lacks: bool = False  # something of it cannot be tested
     figures: int = 0  # how many the rule is about, missing ones too
     chosen_of: int = 1  # the best of so many is in the figures

@@ -107,7 +107,7 @@ fn of_points(check: &Check, gathered: Gathered, all: usize, evidence: &Evidence)
             None => missing.push("it was not tried".to_owned()),
         }
     }
-    let withheld = check.shown_by_no_figure(verdict);
+    let withheld = check.shown_by_no_figure(verdict, gathered.is_diluted);
     missing.extend(withheld.map(str::to_owned));
     let says = check.says.as_ref().filter(|_| withheld.is_none());
     let says = says.and_then(|says| says.of(verdict));

@@ -198,6 +198,8 @@ pub(super) struct Gathered {
     pub(super) refuted: Option<String>,
     /// It cannot hold, wherever its points lie: something else that it takes is not shown.
     pub(super) unshown: Option<String>,
+    /// What is asked of one end was measured of both and all between: ratios are nearer to 1 than those of that end.
+    pub(super) is_diluted: bool,
 }
 
 impl Gathered {
@@ -216,6 +218,7 @@ impl Gathered {
             self.confidence = other.confidence;
         }
         self.figures += other.figures;
+        self.is_diluted |= other.is_diluted;
         self.refuted = self.refuted.take().or(other.refuted);
         self.unshown = self.unshown.take().or(other.unshown);
         self.points

@@ -153,7 +153,11 @@ fn deciding<'a>(part: &'a Judged<'a>) -> Option<Deciding<'a>> {
     let lacks = |needed: usize, lies| needed.saturating_sub(count(lies));
     let needed = lacks(over.outside(points.len()), BoundPosition::Outside);
     let refuting = nearest(outside, needed, true);
-    let is_shown = |verdict| part.check.shown_by_no_figure(verdict).is_none();
+    let is_shown = |verdict| {
+        part.check
+            .shown_by_no_figure(verdict, part.is_diluted)
+            .is_none()
+    };
     let refuting = refuting.filter(|_| is_shown(ClaimVerdict::Fails));
     let needed = lacks(over.within(points.len()), BoundPosition::Inside);
     let showing = nearest(inside, needed, false).filter(|_| is_shown(ClaimVerdict::Holds));

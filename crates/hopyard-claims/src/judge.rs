@@ -27,7 +27,8 @@ pub(super) fn of_run(
     let Some((what, selection)) = check.of_cells() else {
         return Gathered::default();
     };
-    let what = &what.in_run(run);
+    let asked = what;
+    let what = &asked.in_run(run);
     let left_out = evidence::left_out(run, &check.named_paths());
     let cpus = run.header.environment.cpus;
     if let Some(untested) = few_cpus(check.cpus, cpus, || left_out.clone()) {
@@ -39,6 +40,7 @@ pub(super) fn of_run(
     let cells: Vec<Cell> = run.header.cells.iter().map(|c| c.cell.clone()).collect();
     let mut gathered = Gathered {
         confidence: run.header.confidence,
+        is_diluted: asked.is_local() && what.is_local(),
         ..Gathered::default()
     };
     for why in left_out {

@@ -247,12 +247,26 @@ impl Grade {
     }
 }
 
+const BOTH_ENDS: &str = "on one machine CPU time is that of both ends and all between, so that the ratio of the sending host alone is further \
+     from 1 (hopyard run --uplink has two machines)";
+
 impl Check {
-    /// Why figures here cannot show that verdict: what stands in has less of an effect than the rule is about, or more.
-    pub(super) fn shown_by_no_figure(&self, verdict: ClaimVerdict) -> Option<&str> {
+    /// Why figures here cannot show that verdict: what stands in has less of an effect than the rule is about, or more. `is_diluted`:
+    /// ratios are nearer to 1 than those that the rule is about.
+    pub(super) fn shown_by_no_figure(
+        &self,
+        verdict: ClaimVerdict,
+        is_diluted: bool,
+    ) -> Option<&str> {
+        let bounds = [self.at_least, self.at_most];
+        // Ratios nearer to 1 may leave these bounds, or stay within, without those of the one end doing so.
+        let [leaves, stays] = match bounds.map(|bound| bound.unwrap_or(1.0)) {
+            [least, most] => [least > 1.0 || most < 1.0, least < 1.0 || most > 1.0],
+        };
+        let diluted = |is_it: bool| (is_diluted && is_it).then_some(BOTH_ENDS);
         match verdict {
-            ClaimVerdict::Fails => self.weaker.as_deref(),
-            ClaimVerdict::Holds => self.stronger.as_deref(),
+            ClaimVerdict::Fails => self.weaker.as_deref().or(diluted(leaves)),
+            ClaimVerdict::Holds => self.stronger.as_deref().or(diluted(stays)),
             ClaimVerdict::Undecided | ClaimVerdict::Untestable => None,
         }
     }

@@ -46,6 +46,8 @@ pub(super) struct Judged<'a> {
     pub(super) report: CheckReport,
     /// What its points are of, in their order.
     pub(super) places: Vec<Place>,
+    /// Are its ratios nearer to 1 than those that the rule is about?
+    pub(super) is_diluted: bool,
 }
 
 /// What a point is of.
@@ -146,7 +148,7 @@ fn of_points<'a>(
             None => untested.push("it was not tried".to_owned()),
         }
     }
-    if let Some(why) = check.shown_by_no_figure(verdict) {
+    if let Some(why) = check.shown_by_no_figure(verdict, gathered.is_diluted) {
         verdict = ClaimVerdict::Untestable;
         untested.push(why.to_owned());
     }
@@ -190,6 +192,7 @@ fn of_points<'a>(
         check,
         report,
         places: of,
+        is_diluted: gathered.is_diluted,
     }
 }
 

@@ -80,7 +80,12 @@ impl Ruled<'_> {
         let id = self.id();
         let claim = self.judged(0, Aim::Inside, 0);
         let is_missing = |part: &Part<'_>| matches!(part.check.judge, Judge::Missing { .. });
-        let is_unshown = |part: &Part<'_>| is_missing(part) || part.check.stronger.is_some();
+        let withheld = |check: &Check| {
+            check
+                .shown_by_no_figure(ClaimVerdict::Holds, is_local(check))
+                .is_some()
+        };
+        let is_unshown = |part: &Part<'_>| is_missing(part) || withheld(part.check);
         if self.parts.iter().any(is_unshown) {
             assert_eq!(claim.verdict, ClaimVerdict::Untestable, "{id}: {claim:#?}");
             let is_rest = self.parts.iter().any(|part| !is_unshown(part));
@@ -110,8 +115,12 @@ impl Ruled<'_> {
         let id = self.id();
         let check = self.parts[part].check;
         let (verdict, lies) = match aim {
-            // What is weaker than the rule cannot refute it.
-            Aim::Outside if check.weaker.is_some() => {
+            // What is weaker than the rule cannot refute it. These runs are of one machine.
+            Aim::Outside
+                if check
+                    .shown_by_no_figure(ClaimVerdict::Fails, is_local(check))
+                    .is_some() =>
+            {
                 (ClaimVerdict::Untestable, BoundPosition::Outside)
             }
             Aim::Outside => (ClaimVerdict::Fails, BoundPosition::Outside),
@@ -288,4 +297,9 @@ fn what_has_no_check_is_never_judged() {
         }
     }
     assert_eq!(without, ["NS9"]);
+}
+
+/// Is it about the CPU time of one end?
+fn is_local(check: &Check) -> bool {
+    check.of_cells().is_some_and(|(what, _)| what.is_local())
 }

@@ -191,6 +191,36 @@ fn a_weaker_stand_in_shows_a_claim_and_refutes_none() {
     }
 }
 
+/// NM2 and NM7: on one machine CPU time is that of both ends, and its ratio is nearer to 1 than that of one of them.
+#[test]
+fn a_ratio_of_both_ends_shows_what_that_of_one_would_show_all_the_more() {
+    for (bounds, cost, verdict) in [
+        ("at_least = 1.05", 1.2, ClaimVerdict::Holds),
+        ("at_least = 1.05", 1.01, ClaimVerdict::Untestable),
+        (
+            "at_least = 0.9\nat_most = 1.1",
+            1.01,
+            ClaimVerdict::Untestable,
+        ),
+        ("at_least = 0.9\nat_most = 1.1", 1.2, ClaimVerdict::Fails),
+        ("at_most = 1.0", 0.9, ClaimVerdict::Holds),
+        ("at_most = 1.0", 1.1, ClaimVerdict::Fails),
+    ] {
+        let check = ONE.replace("at_least = 1.05", bounds);
+        let run = || made(&[("bridge-nf", 1e9 / cost), ("bridge", 1e9)], 10, 0.001);
+        let of_both = judged(&check, run());
+        assert_ne!(
+            of_both.verdict,
+            ClaimVerdict::Untestable,
+            "{bounds}, {cost}"
+        );
+        let claim = judged(&check.replace("\"cost\"", "\"local cost\""), run());
+        assert_eq!(claim.verdict, verdict, "{bounds}, {cost}: {claim:#?}");
+        let says = claim.sentence.contains("that of both ends");
+        assert_eq!(says, verdict == ClaimVerdict::Untestable, "{claim:#?}");
+    }
+}
+
 /// ND3: what stands in has more of an effect than what is claimed. Too little of it refutes the claim, enough shows nothing.
 #[test]
 fn a_stronger_stand_in_refutes_a_claim_and_shows_none() {
