@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The second judge of published claims: docs/claims.md read once more, in another language.
 
-    judge.py FILE.toml... --from DIR [--from DIR]...
+    judge.py FILE.toml... --plans DIR --from DIR [--from DIR]...
 
-reads files of claims (claims/*.toml) and stored runs, and prints each claim's verdict and figures, and the figures of each open
+reads files of claims (claims/*.toml), plans (for the confidence that they ask for) and stored runs, and prints each claim's verdict and figures, and the figures of each open
 question with what is said of them, as JSON. Python 3.11, standard
 library alone. crates/hopyard-claims/src/tests/twice.rs holds hopyard's own judge to it.
 """
@@ -14,7 +14,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from points import Gathered, Point, figure, groups, members, of_curves, of_group, of_groups, of_peak, place
+from points import CONFIDENCE, Gathered, Point, figure, groups, members, of_curves, of_group, of_groups, of_peak, place
 from runs import Run
 
 
@@ -248,7 +248,11 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("files", nargs="+", metavar="FILE.toml")
     arguments.add_argument("--from", dest="directories", action="append", required=True, metavar="DIR")
+    arguments.add_argument("--plans", required=True, type=Path, metavar="DIR")
     asked = arguments.parse_args()
+    plans = [tomllib.loads(file.read_text()) for file in asked.plans.glob("*.toml")]
+    texts = {plan["name"]: str(plan.get("confidence", CONFIDENCE)) for plan in plans}
+    Run.asked = {name: float(text.removesuffix("%")) / (100 if "%" in text else 1) for name, text in texts.items()}
     evidence = read(asked.directories)
     reports = [tomllib.loads(Path(file).read_text()) for file in asked.files]
     judged = [judge_claim(claim, report, evidence) for report in reports for claim in report["claim"]]

@@ -58,9 +58,11 @@ class Run:
     """A stored run: run.json, samples.jsonl, profiles.jsonl."""
 
     subsystems = Subsystems()
+    asked = {}  # the confidence that rules ask for, by plan
 
     def __init__(self, directory):
         self.header = json.loads((directory / "run.json").read_text())
+        self.header["confidence"] = max(self.header["confidence"], self.asked.get(self.header["plan"], 0))
         self.cells = [properties(planned["cell"]) for planned in self.header["cells"]]
         widths = [w for w in (self.header["half_width"], self.header["margin"]) if w > 0]
         self.tolerance = min(widths, default=0.02)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Error, Place};
 use crate::Evidence;
 use crate::model::Environment;
+use crate::plan;
 use crate::store::{self, Run};
 
 /// What something is called, and the machine that it was made on.
@@ -42,10 +43,19 @@ pub(super) fn of_one_machine<'a>(made: impl IntoIterator<Item = Made<'a>>) -> Re
     Ok(())
 }
 
+/// A run. Rules ask for a confidence, that of their plan, so its intervals are at least of that, whatever it was measured with.
+fn load(directory: &Path) -> Result<Run, Error> {
+    let mut run = store::load(directory)?;
+    if let Ok(plan) = plan::find(&run.header.plan) {
+        run.header.confidence = run.header.confidence.max(plan.confidence);
+    }
+    Ok(run)
+}
+
 /// The runs of a directory: it is one, or holds some.
 pub(super) fn runs(directory: &Path) -> Result<Vec<Run>, Error> {
     if directory.join("run.json").exists() {
-        return Ok(vec![store::load(directory)?]);
+        return Ok(vec![load(directory)?]);
     }
     let unreadable = |source| Error::Read {
         file: directory.to_owned(),
@@ -60,7 +70,7 @@ pub(super) fn runs(directory: &Path) -> Result<Vec<Run>, Error> {
     let mut runs = Vec::new();
     for below in below {
         if below.join("run.json").exists() {
-            runs.push(store::load(&below)?);
+            runs.push(load(&below)?);
         }
     }
     runs.sort_by(|a, b| a.header.plan.cmp(&b.header.plan));

@@ -92,6 +92,7 @@ pub(super) fn by_python(home: &Path, files: &[&str], from: &Path) -> Judged {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .arg(home.join("judge.py"));
     command.args(files.iter().map(|file| root().join("claims").join(file)));
+    command.arg("--plans").arg(root().join("plans"));
     let output = command.arg("--from").arg(from).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}");
