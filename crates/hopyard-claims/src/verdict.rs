@@ -14,8 +14,8 @@ use super::position::position;
 use super::rule::{Check, Grade, Judge};
 use super::sentence::sentence;
 use crate::model::{
-    BoundPosition, Cell, CheckReport, ClaimReport, ClaimVerdict, FOR_A_VERDICT, GradeReport,
-    PointReport, distinct,
+    BoundPosition, Cell, CheckReport, ClaimReport, ClaimVerdict, FIRST_LOOK, FOR_A_VERDICT,
+    GradeReport, PointReport, distinct,
 };
 use crate::stats::{self, Estimate};
 
@@ -267,7 +267,7 @@ fn remarks(
         kept.filter(|_| evidence.first_looks.contains(plan))
     });
     if let Some(kept) = thinned.next_back() {
-        remarks.push(format!("A first look: {} alone.", kept.axes_in_words()));
+        remarks.push(format!("{FIRST_LOOK}: {} alone.", kept.axes_in_words()));
     }
     let few = checks
         .iter()

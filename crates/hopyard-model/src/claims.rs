@@ -174,6 +174,9 @@ impl ClaimVerdict {
     }
 }
 
+/// How a remark begins that says which cells a first look was limited to.
+pub const FIRST_LOOK: &str = "A first look";
+
 /// One claim with its rule, verdict and evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimReport {

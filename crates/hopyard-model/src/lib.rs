@@ -66,7 +66,7 @@ pub use blocks::{Blocks, FOR_A_VERDICT, GIVEN_UP_AFTER, NotBlocks, WINDOW};
 pub use cell::Cell;
 pub use claims::{
     AnswerFigure, AnswerPoint, Answered, BoundPosition, CheckReport, ClaimReport, ClaimVerdict,
-    ClaimsReport, ClaimsRun, FurtherBlocks, GradeReport, PointReport, QuestionReport,
+    ClaimsReport, ClaimsRun, FIRST_LOOK, FurtherBlocks, GradeReport, PointReport, QuestionReport,
     ReportOfClaims,
 };
 pub use counted::{Counted, InvalidSample, Latency, largest, plausible, scaled};

@@ -2,7 +2,7 @@
 
 use super::{Page, effect, figure, interval, of_run, sentence, tally};
 use crate::document::{Block, Cell, Column, Row, Table};
-use crate::model::{CheckReport, ClaimReport, ClaimsReport, distinct};
+use crate::model::{CheckReport, ClaimReport, ClaimsReport, FIRST_LOOK, distinct};
 use crate::number::ABSENT;
 use crate::plain;
 
@@ -97,6 +97,8 @@ fn measured(claim: &ClaimReport) -> String {
     if !untested.is_empty() {
         parts.push(format!("not tested: {}", untested.join("; ")));
     }
+    let first_look = claim.remarks.iter().find(|r| r.starts_with(FIRST_LOOK));
+    parts.extend(first_look.map(|remark| remark.trim_end_matches('.').to_owned()));
     parts.join("; ")
 }
 
