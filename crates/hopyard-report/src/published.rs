@@ -70,7 +70,8 @@ impl<'a> Comparison<'a> {
         let figures = published.figures.iter();
         let cells: Vec<Option<&CellReport>> = figures
             .map(|f| {
-                let mut cells = report.cells.iter();
+                // Traffic that went another way is not of the path that was published.
+                let mut cells = report.cells.iter().filter(|c| !c.is_unproved());
                 cells.find(|c| f.is_of((&c.path, c.peer, c.load), &c.axes))
             })
             .collect();

@@ -54,7 +54,8 @@ fn render(report: &RunReport) -> String {
         for (part, what, of) in PARTS {
             let family = format!("hopyard_{part}{name}");
             page.family(&family, "gauge", unit(name), &format!("{what} {name}"));
-            for cell in &report.cells {
+            // As in exports for other tools: traffic that went another way is not of the path that its labels name.
+            for cell in report.cells.iter().filter(|cell| !cell.is_unproved()) {
                 if let Some(estimate) = cell.estimates.get(name) {
                     page.sample(&family, &labels(cell), &number(of(estimate)));
                 }

@@ -65,21 +65,20 @@ impl Evidence<'_> {
             .ok_or_else(|| "the run has no curve of it against the number of senders".to_owned())
     }
 
-    /// The first number of senders that fills the core: above the last one that was seen not to.
+    /// The first number of senders that fills the core. What lies between two counts was not measured: it is above the last one at
+    /// which the core was not full, or may not have been.
     fn full(&self, curve: &CurveReport) -> Answer<Estimate> {
         let full = curve.client_cpus_full.as_ref().ok_or_else(no_cpus)?;
         let first = full.first_full.ok_or_else(|| never(curve))?;
-        let above = full.last_not_full.map_or(first, |last| last + 1.0);
-        let interval = full.interval.as_ref();
-        let low = interval
-            .and_then(|i| i.low)
-            .map_or(above, |low| low.min(above));
+        let few = || "too few blocks for the number of senders that fills the core".to_owned();
+        let interval = full.interval.as_ref().ok_or_else(few)?;
         let last = curve.values.last().copied().unwrap_or(first);
-        let high = interval.map_or(first, |i| i.high.unwrap_or(last).max(first));
+        let low = interval.low.unwrap_or(last).min(first);
+        let below = curve.values.iter().rev().find(|count| **count < low);
         Ok(Estimate {
             value: first,
-            low,
-            high,
+            low: below.map_or(1.0, |count| count + 1.0).min(low),
+            high: interval.high.unwrap_or(last).max(first),
             confidence: self.report.run.confidence,
             n: self.report.run.blocks as usize,
         })
@@ -91,16 +90,21 @@ impl Evidence<'_> {
         let all = self.report.cells.iter().filter(|cell| has(cell, wanted));
         let several = all.filter(|cell| cell.axes.flows > 1);
         let pairs: Vec<_> = several
-            .filter_map(|cell| {
-                let flows = cell.axes.flows.to_string();
-                let mut base = wanted.clone().with(&self.file.base.cells);
-                base.set.insert(SENDERS.to_owned(), flows);
-                Some((cell, self.cell(&base).ok()?))
+            .map(|cell| {
+                let at = |cells: &Cells| {
+                    let mut at = cells.clone();
+                    at.set
+                        .insert(SENDERS.to_owned(), cell.axes.flows.to_string());
+                    self.cell(&at)
+                };
+                let base = wanted.clone().with(&self.file.base.cells);
+                let base = at(&base).map_err(|why| format!("its base: {why}"))?;
+                Ok((at(wanted)?, base))
             })
-            .collect();
+            .collect::<Answer<_>>()?;
         if pairs.is_empty() {
             self.cell(wanted)?;
-            return Err("the base is not in this run".to_owned());
+            return Err("several senders are not in this run".to_owned());
         }
         let blocks = 0..=self.seen.iter().map(|o| o.block).max().unwrap_or(0);
         let means = blocks.filter_map(|block| {

@@ -52,7 +52,9 @@ impl Evidence<'_> {
     }
 
     fn line(&self, draws: &Draws, wanted: &Cells) -> Points {
-        let cells = self.report.cells.iter().filter(|cell| has(cell, wanted));
+        // Traffic that went another way is not of the path that was printed.
+        let is_it = |cell: &&CellReport| has(cell, wanted) && !cell.is_unproved();
+        let cells = self.report.cells.iter().filter(is_it);
         match draws {
             Draws::Figure { of, factor } => cells
                 .filter_map(|cell| {

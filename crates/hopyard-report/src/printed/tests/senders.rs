@@ -5,6 +5,7 @@ use super::{file, text};
 use crate::assess::testing::curves::{Shown, senders};
 use crate::assess::{assess_for, observations};
 use crate::model::stored::Run;
+use crate::model::{Containers, FullInterval, Outcome};
 use crate::plot::{Curves, Drawing};
 
 /// A core that is full from 20 senders on natively and from the first in containers, whose jitter is an eighth higher.
@@ -88,6 +89,68 @@ fn places_along_the_curves() {
     Jitter is not defined in the message; here it is the standard deviation of the time between two
       arrivals of a flow.
     ");
+}
+
+/// If it is full at 20 and may have been at 19, of which nobody knows, it may be so from 17 on, whatever the interval's own end is.
+#[test]
+fn a_core_may_be_full_from_behind_the_last_number_at_which_it_was_not() {
+    let (file, run) = (file("planetlab-containers-2007"), run());
+    let (report, seen) = (assess_for(&run, &[]), observations(&run));
+    let line = |low: Option<f64>, has_interval: bool| {
+        let mut report = report.clone();
+        let curves = report.curves.iter_mut();
+        for full in curves.filter_map(|curve| curve.client_cpus_full.as_mut()) {
+            if full.first_full == Some(20.0) {
+                full.interval = has_interval.then_some(FullInterval {
+                    low,
+                    high: Some(24.0),
+                });
+            }
+        }
+        let evidence = Evidence {
+            file: &file,
+            stand: file.stand("planetlab-containers-2007").unwrap(),
+            report: &report,
+            run: &run,
+            seen: &seen,
+        };
+        let text = text(&evidence, "One core and its senders");
+        let mut lines = text.lines().map(str::to_owned);
+        lines
+            .find(|line| line.contains("fill the core  native      256 B"))
+            .unwrap()
+    };
+    assert!(line(Some(20.0), true).contains("17 to 24  ?"));
+    assert!(line(Some(16.0), true).contains("13 to 24  ?"));
+    let none = line(None, false);
+    assert!(none.contains('–') && !none.contains('?'), "{none}");
+}
+
+#[test]
+fn a_curve_with_traffic_that_went_another_way_is_not_compared() {
+    let (file, mut run) = (file("planetlab-containers-2007"), run());
+    let astray = run.samples.iter_mut().find_map(|sample| {
+        let cell = &run.header.cells[sample.cell].cell;
+        let is_it = cell.axes.flows == 8 && cell.axes.containers == Some(Containers::Own);
+        match &mut sample.outcome {
+            Outcome::Measured(measured) if is_it => Some(measured),
+            _ => None,
+        }
+    });
+    astray.unwrap().way.proved = false;
+    let (report, seen) = (assess_for(&run, &[]), observations(&run));
+    let evidence = Evidence {
+        file: &file,
+        stand: file.stand("planetlab-containers-2007").unwrap(),
+        report: &report,
+        run: &run,
+        seen: &seen,
+    };
+    let text = text(&evidence, "Jitter and bursts");
+    let mut lines = text.lines();
+    let line = lines.find(|line| line.contains("more jitter") && line.contains("256 B"));
+    assert!(line.unwrap().contains('–'), "{text}");
+    assert!(text.contains("its path proof failed"), "{text}");
 }
 
 #[test]
