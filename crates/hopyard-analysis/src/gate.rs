@@ -34,8 +34,8 @@ pub(super) struct Ruling {
 }
 
 impl Ruling {
-    /// `smallest_detectable` are those of [`stats::judge`]. The gate is blind to a comparison if that is larger than
-    /// the loss, unless the comparison shows that there is no such loss.
+    /// `smallest_detectable` are those of [`stats::judge`]. The gate is blind to a comparison if that is larger than the loss, or the
+    /// loss that was seen is, unless the comparison shows that there is no such loss.
     pub(super) fn of(
         entries: &[Guarded<'_>],
         smallest_detectable: &[f64],
@@ -43,12 +43,15 @@ impl Ruling {
         confidence: f64,
     ) -> Self {
         let p: Vec<f64> = entries.iter().map(|e| p_worse(e, loss)).collect();
-        let is_blind = |(entry, detectable): (&Guarded<'_>, &f64)| {
-            *detectable > loss && p_not_worse(entry, loss) > 1.0 - confidence
+        let tripped = stats::benjamini_hochberg(&p, 1.0 - confidence);
+        let is_blind = |((entry, detectable), tripped): ((&Guarded<'_>, &f64), &bool)| {
+            let p = p_not_worse(entry, loss);
+            (*detectable > loss && p > 1.0 - confidence) || (p > 0.5 && !tripped)
         };
         let blind: Vec<bool> = entries
             .iter()
             .zip(smallest_detectable)
+            .zip(&tripped)
             .map(is_blind)
             .collect();
         let seen_badly = entries.iter().zip(smallest_detectable).zip(&blind);
@@ -61,7 +64,7 @@ impl Ruling {
         let table_confidence = 1.0 - (1.0 - confidence) / entries.len().max(1) as f64;
         Self {
             loss,
-            tripped: stats::benjamini_hochberg(&p, 1.0 - confidence),
+            tripped,
             catches: entries
                 .iter()
                 .map(|e| catches(e, loss, table_confidence))
@@ -138,9 +141,11 @@ fn blocks_needed<'a>(
 ) -> Option<u32> {
     let blocks = |(entry, detectable): (&Guarded<'_>, f64)| {
         let blocks = float(entry.comparison.ratio.n as u64);
-        (detectable.ln_1p() / loss.ln_1p()).powi(2) * blocks
+        // Where more of a loss was seen than is allowed, nobody knows how much more there is.
+        (detectable > loss).then(|| (detectable.ln_1p() / loss.ln_1p()).powi(2) * blocks)
     };
-    let most = blind.map(blocks).reduce(f64::max)?;
+    let all: Option<Vec<f64>> = blind.map(blocks).collect();
+    let most = all?.into_iter().reduce(f64::max)?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -9,7 +9,9 @@ use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
 use super::rounds;
 use crate::model::stored::Header;
-use crate::model::{Cell, CellReport, FOR_A_VERDICT, Gate, LoadKind, Sample, VerdictReport};
+use crate::model::{
+    Cell, CellReport, CellStatus, FOR_A_VERDICT, Gate, LoadKind, Sample, VerdictReport,
+};
 use crate::stats::{self, Comparison, Judged, Verdict};
 
 /// Where a comparison of the table belongs.
@@ -82,7 +84,9 @@ pub(super) fn fill(
     }
     // A cell that failed and is in no comparison counts as well.
     let failed = cells.iter().enumerate();
-    let failed = failed.filter(|(at, cell)| cell.failed_samples > 0 && !compared.contains(at));
+    let failed = failed
+        .filter(|(_, cell)| cell.status == CellStatus::Failed || cell.failed_samples > 0)
+        .filter(|(at, _)| !compared.contains(at));
     missing += if header.base_asked { 0 } else { failed.count() };
     let alike = places.iter().map(|(place, _, quantity, load)| {
         matches!(place, Place::Cell(_)).then_some((quantity.name, *load))

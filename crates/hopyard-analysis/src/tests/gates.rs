@@ -176,6 +176,9 @@ fn a_gate_has_not_passed_where_a_cell_failed_or_had_no_turn() {
     }
     let found = gate(&alone);
     assert!(found.undecided && found.blind == 1, "{found:?}");
+    alone.samples.retain(|sample| sample.cell != 2);
+    let no_turn = gate(&alone);
+    assert!(no_turn.undecided && no_turn.incomplete == 1, "{no_turn:?}");
     // A loss that is seen in spite of it is a loss.
     let slow = broken(0.5, |block| block == 3, true);
     assert!(slow.failed && !slow.undecided, "{slow:?}");
