@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::base::{bases, without_base};
+use super::cells::measured;
 use super::gate::{Guarded, Ruling};
 use super::offloads::Contrast;
 use super::quantities::{QUANTITIES, Quantity, decides_width, is_said_twice};
@@ -19,6 +20,17 @@ use crate::stats::{self, Comparison, Judged, Verdict};
 enum Place {
     Cell(usize),
     Contrast(usize),
+}
+
+/// The rate that a search found.
+const FOUND_RATE: &str = "throughput_packets_per_s";
+
+/// Whether a search of a cell found no rate that is too high: what it found is what the generator can send.
+fn is_unbounded(samples: &[&Sample], cell: usize) -> bool {
+    let mut searches = measured(samples, cell)
+        .into_iter()
+        .filter_map(|m| m.search.as_ref());
+    searches.any(|search| search.result.upper_per_s.is_none())
 }
 
 /// Results of the comparisons besides the verdicts of cells.
@@ -62,7 +74,9 @@ pub(super) fn fill(
             // Figures of traffic that went another way are not compared, nor those of an emulated guest with others.
             let are_proved = [one, other].iter().all(|&cell| cells[cell].way.proved);
             let [is_emulated, is_other] = [one, other].map(|cell| cells[cell].has_emulated_guest());
-            let are_alike = is_emulated == is_other;
+            let are_alike = is_emulated == is_other
+                // Both carried all that the generator can send, which says nothing of either.
+                && !(quantity.name == FOUND_RATE && [one, other].iter().all(|&cell| is_unbounded(samples, cell)));
             let comparison = stats::compare(&own, &others, header.confidence);
             if let Some(comparison) = comparison.filter(|_| are_proved && are_alike) {
                 places.push((place, name.clone(), quantity, *load));

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::base::missing;
+use crate::model::{LoadKind, Searched};
+use crate::stats::search::{Goal, GoalResult};
 
 /// Cells of `bridge-nf` and `bridge` with rules, and of paths whose traffic no rule of the hub sees.
 fn with_rules(base: &str, rules: &[u32]) -> Run {
@@ -118,4 +120,47 @@ fn a_value_that_no_cell_has_is_told() {
     assert!(said.contains("the run has no cell of it"), "{said}");
     run.header.base = Some("rules=0".to_owned());
     assert_eq!(missing(&run.header), None);
+}
+
+/// What both paths carry is all that the generator can send: their own rates are higher, each by nobody knows how much.
+#[test]
+fn searches_that_found_no_limit_on_both_sides_are_not_compared() {
+    let verdict = |limits: [Option<f64>; 2]| {
+        let mut run = compared(1.0);
+        for planned in &mut run.header.cells {
+            planned.cell.load = LoadKind::UdpPaced;
+        }
+        for sample in &mut run.samples {
+            let Outcome::Measured(measured) = &mut sample.outcome else {
+                panic!("all are measured");
+            };
+            let rate = 1e5 + f64::from(sample.block);
+            let result = GoalResult {
+                regular: limits[sample.cell].is_some(),
+                lower_per_s: Some(rate),
+                upper_per_s: limits[sample.cell],
+                throughput_per_s: Some(rate),
+            };
+            let goal = Goal {
+                loss_ratio: 0.0,
+                exceed_ratio: 0.0,
+                width_ratio: 0.01,
+                initial_trial_s: 0.1,
+                final_trial_s: 0.1,
+                duration_sum_s: 0.1,
+            };
+            measured.search = Some(Searched {
+                goal,
+                result,
+                trials: Vec::new(),
+            });
+        }
+        let report = assess(&run);
+        let bridge = &report.cells[1].verdicts;
+        bridge.contains_key("throughput_packets_per_s")
+    };
+    assert!(!verdict([None, None]));
+    assert!(verdict([Some(1.01e5), Some(1.01e5)]));
+    // One that is limited is compared with what the other carries at least.
+    assert!(verdict([None, Some(1.01e5)]));
 }
