@@ -32,7 +32,8 @@ use quantities::decides_width;
 
 use model::stored::{End, Header, Run};
 use model::{
-    CellReport, FOR_A_VERDICT, Feature, Measurement, ProfileWindow, RunReport, RunSummary, Sample,
+    CellReport, FOR_A_VERDICT, Feature, GIVEN_UP_AFTER, Measurement, ProfileWindow, RunReport,
+    RunSummary, Sample,
 };
 use stats::Estimate;
 use units::seconds;
@@ -160,13 +161,20 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
         {
             let estimate = quantity.estimate(&measured, load, tolerance, header.confidence);
             let unknown = |m: &&Measurement| m.cpu.net_ns(tolerance).is_none();
-            if estimate.is_none() && quantity.needs_cpu() && measured.iter().any(unknown) {
+            let waits = measured.iter().any(unknown) && !cpu_is_given_up(&measured);
+            if estimate.is_none() && quantity.needs_cpu() && waits {
                 return false;
             }
             estimates.extend(estimate);
         }
     }
     stats::settled_width(&estimates, header.half_width)
+}
+
+/// Whether the CPU time of a cell is not waited for: its machine could not read it in any window so far, and in so many. Where it runs in a
+/// container or may not visit its CPUs, it never can.
+fn cpu_is_given_up(measured: &[&Measurement]) -> bool {
+    measured.len() >= GIVEN_UP_AFTER as usize && measured.iter().all(|m| m.cpu.is_partial)
 }
 
 /// The smallest differences that a run could have shown so far, one for each comparison of a main figure or its cost,

@@ -1,6 +1,9 @@
 //! The comparisons of a run in progress.
 
-use super::{base, cells, complete_blocks, cost, main_figure, offloads, verdicts};
+use std::iter;
+
+use super::cells::measured;
+use super::{base, cells, complete_blocks, cost, cpu_is_given_up, main_figure, offloads, verdicts};
 use crate::model::stored::Header;
 use crate::model::{FOR_A_VERDICT, GIVEN_UP_AFTER, Outcome, Sample, VerdictReport};
 
@@ -15,6 +18,8 @@ pub struct SoFar {
     pub main: Option<VerdictReport>,
     /// The comparison of the cost.
     pub cost: Option<VerdictReport>,
+    /// Is the cost waited for? Not where the CPU time of one of the cells is given up.
+    pub cost_is_due: bool,
     /// Those of all other quantities that the run's gate guards; none in a run without a gate.
     pub guarded: Vec<VerdictReport>,
 }
@@ -45,8 +50,10 @@ impl SoFar {
     pub(super) fn decided(&self) -> Vec<f64> {
         let has_verdict = |verdict: &&VerdictReport| verdict.ratio.n >= FOR_A_VERDICT as usize;
         let guarded = self.guarded.iter().map(Some);
-        let all = [self.main.as_ref(), self.cost.as_ref()].into_iter();
-        all.chain(guarded)
+        let main = iter::once(self.main.as_ref());
+        let cost = self.cost_is_due.then_some(self.cost.as_ref());
+        main.chain(cost)
+            .chain(guarded)
             .map(|verdict| smallest(verdict.filter(has_verdict)))
             .collect()
     }
@@ -78,11 +85,13 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
         let main = verdicts.remove(main_figure(cell.load, &cell.axes));
         let cost = verdicts.remove(cost(cell.load));
         let others = std::mem::take(verdicts).into_values();
+        let is_due = |cell| !cpu_is_given_up(&measured(samples, cell));
         SoFar {
             cell: index,
             base,
             main,
             cost,
+            cost_is_due: is_due(index) && is_due(base),
             guarded: others.filter(|it| it.trips_gate.is_some()).collect(),
         }
     });
@@ -154,6 +163,8 @@ mod tests {
         assert!(!is_decided(&alike(7, 0..0, None)));
         assert!(!is_decided(&alike(10, 0..4, None)));
         assert!(is_decided(&alike(12, 0..4, None)));
+        // No block will have a cost.
+        assert!(is_decided(&alike(8, 0..8, None)));
     }
 
     #[test]
