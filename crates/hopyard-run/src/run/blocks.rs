@@ -102,6 +102,13 @@ impl<'a> Blocks<'a> {
             if self.next_block_is_too_late(block) {
                 return Ok(End::TimeLimit);
             }
+            if record.is_full(block) {
+                observer.note(&format!(
+                    "it ends after {block} blocks: more could not be read again. Longer windows (--window) or fewer cells say more in as \
+                     many blocks"
+                ));
+                break;
+            }
             let attempt = if block == self.first.0 {
                 self.first.1
             } else {

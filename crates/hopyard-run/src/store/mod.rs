@@ -42,6 +42,11 @@ pub trait Record {
     /// # Errors
     /// As for a sample.
     fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error>;
+    /// Whether another block may not fit beside the first `blocks`: what is stored has to be read again, and of files with more than
+    /// some bytes nothing is.
+    fn is_full(&self, _blocks: u32) -> bool {
+        false
+    }
     /// Stores how the run ended.
     ///
     /// # Errors

@@ -115,9 +115,25 @@ impl Record for Writer {
         append(profiles, profile).map_err(|source| Error::Write { file, source })
     }
 
+    fn is_full(&self, blocks: u32) -> bool {
+        let files = [Some(&self.samples), self.profiles.as_ref()];
+        let sizes = files
+            .into_iter()
+            .flatten()
+            .filter_map(|file| file.metadata().ok());
+        let most = sizes.map(|metadata| metadata.len()).max().unwrap_or(0);
+        are_full(most, blocks)
+    }
+
     fn finish(&mut self, end: End) -> Result<(), Error> {
         write_json(&self.directory.join(END), &end)
     }
+}
+
+/// Whether a file with so many blocks in so many bytes has no room for one that is twice as long as they are.
+fn are_full(bytes: u64, blocks: u32) -> bool {
+    let of_each = bytes / u64::from(blocks.max(1));
+    bytes + 2 * of_each > MOST_OF_LINES
 }
 
 fn new_file(file: &Path) -> Result<File, Error> {
@@ -198,6 +214,14 @@ mod tests {
     use super::*;
     use std::thread;
     use std::time::Duration;
+
+    #[test]
+    fn a_run_ends_before_it_cannot_be_read_again() {
+        assert!(!are_full(0, 0) && !are_full(MOST_OF_LINES / 2, 10));
+        // A block of a hundred is a hundredth.
+        assert!(!are_full(MOST_OF_LINES / 100 * 98, 100));
+        assert!(are_full(MOST_OF_LINES / 100 * 99, 100));
+    }
 
     #[test]
     fn half_a_line_is_cut_and_no_whole_one() {
