@@ -224,7 +224,7 @@ fn cpu_time_that_cannot_be_read_is_absent_and_the_report_says_why() {
         let why = warning(&said, "cpu_unknown").expect("it says why");
         assert!(
             why.contains(
-                "could not be read of the server's machine (its worker is in a PID namespace"
+                "could not be read of the server's machine (other processes of the machine are not seen from"
             ),
             "{why}"
         );

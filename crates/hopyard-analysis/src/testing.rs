@@ -38,6 +38,7 @@ fn environment() -> Environment {
         frequency_governor: None,
         mitigations: BTreeMap::new(),
         cpu_accounting: CpuAccounting::IdleClock,
+        others_hidden: None,
         kernel_options: BTreeMap::new(),
         sysctls: [(
             "net.ipv4.tcp_congestion_control".to_owned(),

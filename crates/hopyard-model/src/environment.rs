@@ -72,6 +72,9 @@ pub struct Environment {
     pub mitigations: BTreeMap<String, String>,
     /// Source of busy time.
     pub cpu_accounting: CpuAccounting,
+    /// Why other processes of the machine cannot be seen, whose CPU time then counts as the load's; absent where they can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_hidden: Option<String>,
     /// Kernel options that decide what CPU time means (HZ, NO_HZ, IRQ_TIME_ACCOUNTING, …), if known.
     pub kernel_options: BTreeMap<String, String>,
     /// sysctl → value, of the host, for those that matter for networking.

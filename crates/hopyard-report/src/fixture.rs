@@ -68,6 +68,7 @@ fn environment() -> Environment {
         frequency_governor: None,
         mitigations: BTreeMap::new(),
         cpu_accounting: CpuAccounting::IdleClock,
+        others_hidden: None,
         kernel_options: BTreeMap::new(),
         sysctls: BTreeMap::new(),
         debug_features: Vec::new(),

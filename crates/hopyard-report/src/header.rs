@@ -25,11 +25,12 @@ pub(super) fn blocks(report: &RunReport) -> Vec<Block> {
     ];
     if let Some(elsewhere) = &run.elsewhere {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let foreign = match run.environment.others_hidden {
+            None => percent(elsewhere.foreign_ratio),
+            Some(_) => "not known".to_owned(),
+        };
         blocks.push(Block::Facts(vec![
-            format!(
-                "while measuring: other processes {}",
-                percent(elsewhere.foreign_ratio)
-            ),
+            format!("while measuring: other processes {foreign}"),
             format!("steal {}", percent(elsewhere.steal_ratio)),
             format!("quiet machine {}", percent(elsewhere.baseline_ratio)),
         ]));

@@ -20,6 +20,12 @@ const CAUSES: usize = 4;
 const COARSE_WINDOW_S: f64 = 10.0;
 
 pub(super) fn foreign_cpu(summary: &RunSummary) -> Option<String> {
+    if let Some(why) = &summary.environment.others_hidden {
+        return Some(format!(
+            "What other processes of this machine used is not known: {why}. Their CPU time is in the costs, and nothing was measured \
+             again because of them. On the host, or with its PID namespace (docker run --pid=host, hostPID of a pod), it is known."
+        ));
+    }
     let share = summary.elsewhere?.foreign_ratio;
     (share > FOREIGN).then(|| {
         format!(

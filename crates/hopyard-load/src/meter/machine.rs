@@ -27,7 +27,7 @@ impl MachineMeter {
     /// # Errors
     /// A sentence: other processes cannot be seen from here, or the CPUs cannot be read.
     pub(crate) fn new(others: Vec<u32>) -> Result<Self, String> {
-        sees_all_processes()?;
+        sees_all_processes().map_err(|why| format!("{why}, and cannot be told from the load"))?;
         let meter = CpuMeter::of_load().map_err(|e| plain::chain(&e))?;
         Ok(Self { meter, others })
     }
@@ -79,21 +79,20 @@ impl MachineMeter {
 }
 
 /// Foreign processes are subtracted, so all of them have to be seen.
-fn sees_all_processes() -> Result<(), String> {
+///
+/// # Errors
+/// They cannot, and why, as a sentence without its end.
+pub fn sees_all_processes() -> Result<(), String> {
     let file = "/proc/self/ns/pid";
     let namespace = fs::metadata(file).map_err(|e| format!("cannot read {file}: {e}"))?;
     if namespace.ino() != FIRST_PID_NS {
         return Err(
-            "its worker is in a PID namespace of its own (a container), where other processes of the machine cannot be told \
-             from the load"
+            "other processes of the machine are not seen from within a PID namespace (a container)"
                 .to_owned(),
         );
     }
     if !fs::exists("/proc/1/stat").unwrap_or(false) {
-        return Err(
-            "other users' processes are hidden there (hidepid), and cannot be told from the load"
-                .to_owned(),
-        );
+        return Err("other users' processes are hidden (hidepid)".to_owned());
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod stat;
 
 pub use cpu::{CpuMeter, CpuReading, OwnProcesses};
 pub(crate) use machine::MachineMeter;
+pub use machine::sees_all_processes;
 pub use processes::{
     Clocks, PossiblyForeign, Whose, let_namespaces_go, namespaces_are_going, whose,
 };

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::CpuMeter;
 use crate::load::kernel_files::{clock_source, cpu_model, field, hostname, line, text};
+use crate::load::meter::sees_all_processes;
 use crate::model::Environment;
 
 /// sysctls of the host that also affect traffic in new namespaces.
@@ -82,6 +83,7 @@ pub fn capture(meter: &CpuMeter) -> Environment {
         frequency_governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         mitigations: mitigations(),
         cpu_accounting: meter.accounting(),
+        others_hidden: sees_all_processes().err(),
         kernel_options: chosen(&options, OPTIONS),
         sysctls: SYSCTLS
             .iter()

@@ -121,6 +121,13 @@ fn of_environment(environment: &Environment) -> Vec<Finding> {
             "run as root, or use --window 10s",
         ));
     }
+    if let Some(why) = &environment.others_hidden {
+        findings.push(finding(
+            why.clone(),
+            "their CPU time counts as the paths' own, and nothing is measured again because of them",
+            "run on the host, or with its PID namespace (docker run --pid=host, hostPID of a pod)",
+        ));
+    }
     if let Some(governor) = environment
         .frequency_governor
         .as_ref()
