@@ -138,7 +138,7 @@ static __noinline bool answer_nd(struct __sk_buff *skb, __u32 slot, __u16 vlan, 
 }
 
 /* Has the frame been turned into the answer to itself? */
-static __noinline bool answer(struct __sk_buff *skb, __u32 slot, __u16 vlan, __u64 asker,
+__noinline bool answer(struct __sk_buff *skb, __u32 slot, __u16 vlan, __u64 asker,
 			      __be16 proto)
 {
 	struct config *sw = the_switch();

@@ -428,7 +428,7 @@ static __noinline int check_ipv6(const struct claimant *who)
 }
 
 /* CLAIMS_HOLD, or the reason to drop the frame that a port sent. */
-static __noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac, __be16 proto)
+__noinline int check_claims(struct __sk_buff *skb, __u32 slot, __u64 mac, __be16 proto)
 {
 	const struct port *port = bpf_map_lookup_elem(&ports, &slot);
 	struct claimant who = {

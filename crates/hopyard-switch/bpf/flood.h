@@ -30,7 +30,7 @@
  * A token bucket, as the time up to which the port's frames are paid for: each frame puts it off by its price, and it
  * may lie no further ahead than what can be had at once.
  */
-static __noinline bool may_flood(__u32 slot, __u32 per_second)
+__noinline bool may_flood(__u32 slot, __u32 per_second)
 {
 	__u64 *paid_to = bpf_map_lookup_elem(&paid, &slot);
 	__u64 now, seen, price;
@@ -163,7 +163,7 @@ static __always_inline bool is_of_routers(struct __sk_buff *skb, const struct ma
 	return false;
 }
 
-static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vlan, __u16 flags)
+__noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vlan, __u16 flags)
 {
 	struct flood flood = {
 		.origin = origin,
@@ -189,7 +189,7 @@ static __noinline int flood_ports(struct __sk_buff *skb, __u32 origin, __u16 vla
 }
 
 /* Goes on with a frame that came back; false if it only looks like one. */
-static __noinline bool flood_on(struct __sk_buff *skb)
+__noinline bool flood_on(struct __sk_buff *skb)
 {
 	struct flood flood, *found;
 	__u32 number = skb->mark;

@@ -90,7 +90,7 @@ static __noinline bool is_paid(struct __sk_buff *skb, struct bucket *bucket)
 }
 
 /* May the guest behind a port with PORT_RATE_OUT send this? */
-static __noinline bool may_send(struct __sk_buff *skb, __u32 slot)
+__noinline bool may_send(struct __sk_buff *skb, __u32 slot)
 {
 	struct limits *limits = bpf_map_lookup_elem(&rates, &slot);
 
@@ -98,7 +98,7 @@ static __noinline bool may_send(struct __sk_buff *skb, __u32 slot)
 }
 
 /* May the guest behind a port with PORT_RATE_IN get this? */
-static __noinline bool may_get(struct __sk_buff *skb, __u32 slot)
+__noinline bool may_get(struct __sk_buff *skb, __u32 slot)
 {
 	struct limits *limits = bpf_map_lookup_elem(&rates, &slot);
 	struct counters *c;

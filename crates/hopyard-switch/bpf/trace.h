@@ -51,7 +51,7 @@ static __noinline int tell(struct __sk_buff *skb, struct trace_wish *wish, __u32
 }
 
 /* Drops a frame, or a copy of it to one party. */
-static __noinline int drop_to(struct __sk_buff *skb, __u32 from, __u32 to, __u32 reason)
+__noinline int drop_to(struct __sk_buff *skb, __u32 from, __u32 to, __u32 reason)
 {
 	struct trace_wish *wish;
 	__u32 zero = 0;
