@@ -104,7 +104,9 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     let mut chosen = Vec::new();
     for part in &plan.parts {
         let paths = choose_paths(part, plan)?;
-        for (path, why) in &paths.missing {
+        let without = paths.without.iter().map(|(path, _, why)| (path, why));
+        let missing = paths.missing.iter().map(|(path, why)| (path, why));
+        for (path, why) in missing.chain(without) {
             if !left_out.iter().any(|(name, _)| name == path.name) {
                 left_out.push((path.name.to_owned(), why.clone()));
             }
@@ -120,7 +122,7 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     }
     check_axes(&chosen)?;
     for (part, paths) in chosen.iter().filter(|(_, paths)| !paths.there.is_empty()) {
-        for cell in part_cells(part, &paths.there)? {
+        for cell in part_cells(part, paths)? {
             // Without an axis, cells that differ only in it are equal.
             if seen.insert(cell.clone()) {
                 cells.push(cell);
@@ -159,7 +161,8 @@ pub(crate) fn base_with_digest(plan: &Plan) -> Result<Option<String>, Error> {
 }
 
 /// The cells of a part, possibly with duplicates.
-fn part_cells(part: &Part, paths: &[&'static lab::Path]) -> Result<Vec<Cell>, Error> {
+fn part_cells(part: &Part, chosen: &Chosen) -> Result<Vec<Cell>, Error> {
+    let paths = &chosen.there[..];
     let mut combinations = combinations(part)?;
     for axes in &mut combinations {
         if let Some(rules) = &mut axes.ruleset {
@@ -174,7 +177,8 @@ fn part_cells(part: &Part, paths: &[&'static lab::Path]) -> Result<Vec<Cell>, Er
         for &peer in &part.peers {
             for axes in &combinations {
                 for path in paths {
-                    if (path.has)(axes) && has_peer(part, path, peer, axes)? {
+                    let may_be = (path.has)(axes) && chosen.carries(path, load);
+                    if may_be && has_peer(part, path, peer, axes)? {
                         cells.push(cell(path, peer, load, axes)?);
                     }
                 }
