@@ -132,8 +132,11 @@ impl RealtimeGuard {
         let mut parameters = no_parameters();
         // SAFETY: the parameters are a valid `sched_param` for the time of the call, and 0 is the calling thread.
         let read = unsafe { libc::sched_getparam(0, &raw mut parameters) };
+        if before < 0 || read != 0 {
+            return None;
+        }
         let prompt = set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 2);
-        (before >= 0 && read == 0 && prompt.is_ok()).then_some(Self {
+        prompt.is_ok().then_some(Self {
             before,
             priority_before: parameters.sched_priority,
             _own_thread: PhantomData,
@@ -143,8 +146,11 @@ impl RealtimeGuard {
 
 impl Drop for RealtimeGuard {
     fn drop(&mut self) {
-        // Going back is always allowed.
-        let _ = set_scheduler(self.before, self.priority_before);
+        if set_scheduler(self.before, self.priority_before).is_err() {
+            // Only who has CAP_SYS_NICE may take back that children are not so. What it is about is over.
+            let policy = self.before | libc::SCHED_RESET_ON_FORK;
+            let _ = set_scheduler(policy, self.priority_before);
+        }
     }
 }
 
