@@ -16,6 +16,10 @@ const NLMSG_HEADER: usize = 16;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLA_NESTED: u16 = 0x8000;
+/// `NLM_F_DUMP_INTR`.
+const DUMP_INTERRUPTED: u16 = 0x10;
+/// How often a dump is begun that others interrupt.
+const ATTEMPTS: u32 = 16;
 /// The kernel writes at most 32 KiB of a dump at once (net/netlink/af_netlink.c).
 const BUFFER: usize = 64 * 1024;
 
@@ -67,20 +71,46 @@ pub(crate) fn connect() -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Asks, and hands over each message of the answer, headers included, until the kernel says that it was the last.
+/// Asks, and hands over each message of the answer, headers included, when the kernel has said which was the last. Asks again where the
+/// tables changed meanwhile, so that some of it may be missing.
 pub(crate) fn ask(socket: &Socket, request: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    for _ in 0..ATTEMPTS {
+        let (messages, is_interrupted) = answer(socket, request)?;
+        if !is_interrupted {
+            messages.iter().for_each(|message| each(message));
+            return Ok(());
+        }
+    }
+    Err(io::Error::other(format!(
+        "the tables changed during each of {ATTEMPTS} dumps"
+    )))
+}
+
+/// The messages of an answer; did what they are about change meanwhile?
+fn answer(socket: &Socket, request: &[u8]) -> io::Result<(Vec<Vec<u8>>, bool)> {
     socket.send(request, 0)?;
     let mut buffer = Vec::with_capacity(BUFFER);
+    let (mut messages, mut is_interrupted) = (Vec::new(), false);
     loop {
         buffer.clear();
-        socket.recv(&mut buffer, 0)?;
+        match socket.recv(&mut buffer, 0) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            received => received?,
+        };
         let mut rest = &buffer[..];
         while let Some((message, after)) = split(rest) {
             rest = after;
-            match u16::from_ne_bytes([message[4], message[5]]) {
-                NLMSG_ERROR => return outcome(message),
-                NLMSG_DONE => return Ok(()),
-                _ => each(message),
+            let of = |at: usize| u16::from_ne_bytes([message[at], message[at + 1]]);
+            let kind = of(4);
+            is_interrupted |= kind != NLMSG_ERROR && of(6) & DUMP_INTERRUPTED != 0;
+            match kind {
+                NLMSG_ERROR => return outcome(message).map(|()| (messages, is_interrupted)),
+                // It has the outcome of the dump, if anything.
+                NLMSG_DONE if message.len() < NLMSG_HEADER + 4 => {
+                    return Ok((messages, is_interrupted));
+                }
+                NLMSG_DONE => return outcome(message).map(|()| (messages, is_interrupted)),
+                _ => messages.push(message.to_vec()),
             }
         }
     }
@@ -100,7 +130,7 @@ fn outcome(message: &[u8]) -> io::Result<()> {
     let code = code.and_then(|code| Some(i32::from_ne_bytes(code.try_into().ok()?)));
     match code {
         Some(0) => Ok(()),
-        Some(code) => Err(io::Error::from_raw_os_error(-code)),
+        Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
         None => Err(io::ErrorKind::InvalidData.into()),
     }
 }
