@@ -27,7 +27,7 @@ pub(crate) const RTA_GATEWAY: u16 = 5;
 pub(crate) const RTA_PREFSRC: u16 = 7;
 pub(crate) const RTA_MULTIPATH: u16 = 9;
 pub(crate) const RTA_NH_ID: u16 = 30;
-const RTA_VIA: u16 = 18;
+pub(crate) const RTA_VIA: u16 = 18;
 pub(crate) const RTN_UNICAST: u8 = 1;
 /// Listed one after the other. A list of all families at once is made with the network locked (`rtnl_dump_all`); one of a single family
 /// is not, on recent kernels. A kernel without a family gives all others, so things may be there twice.

@@ -10,16 +10,18 @@ use netlink_packet_route::route::{
 };
 
 use crate::address::{
-    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTA_PREFSRC, RTMSG, RTN_UNICAST, check_prefix,
-    family, hops, ip_at,
+    RTA_GATEWAY, RTA_MULTIPATH, RTA_NH_ID, RTA_OIF, RTA_PREFSRC, RTA_VIA, RTMSG, RTN_UNICAST,
+    check_prefix, family, hops, ip_at,
 };
 use crate::attrs::{attribute, attributes, u32_at};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handle::{Handle, refused};
 
 const RTA_DST: u16 = 1;
 const RTA_PRIORITY: u16 = 6;
 const RTA_TABLE: u16 = 15;
+/// Of a route that the kernel made for one destination (linux/rtnetlink.h).
+const RTM_F_CLONED: u32 = 0x200;
 /// The main table.
 const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
@@ -195,12 +197,28 @@ impl Handle {
     }
 
     fn devices_of(&self, found: impl Fn(&[u8]) -> Option<Vec<u32>>) -> Result<Vec<u32>> {
+        let what = "list the routes of a namespace";
         let message = RouteNetlinkMessage::GetRoute(RouteMessage::default());
-        let replies = self.dump("list the routes of a namespace", &message)?;
-        let unicast = replies
+        let replies = self.dump(what, &message)?;
+        let mut all = Vec::new();
+        for reply in replies
             .iter()
-            .filter(|reply| reply.get(7) == Some(&RTN_UNICAST));
-        Ok(unicast.filter_map(|reply| found(reply)).flatten().collect())
+            .filter(|reply| reply.get(7) == Some(&RTN_UNICAST))
+        {
+            let Some(of_route) = found(reply) else {
+                continue;
+            };
+            if of_route.is_empty() && attribute(reply, RTMSG, RTA_NH_ID).is_some() {
+                return Err(Error::Reply {
+                    what: what.to_owned(),
+                    why: "the kernel does not say which device a route by `ip nexthop` has; it does with \
+                          net.ipv4.nexthop_compat_mode=1"
+                        .into(),
+                });
+            }
+            all.extend(of_route);
+        }
+        Ok(all)
     }
 }
 
@@ -217,7 +235,9 @@ fn parse(reply: &[u8]) -> Option<Route> {
 /// A route, without the device if it has several.
 fn parse_any(reply: &[u8]) -> Option<Route> {
     let header = reply.get(..RTMSG)?;
-    if header[7] != RTN_UNICAST {
+    // An exception that was learned, as of a smaller MTU, is no route of anybody's.
+    let is_learned = u32_at(reply, 8).is_some_and(|flags| flags & RTM_F_CLONED != 0);
+    if header[7] != RTN_UNICAST || is_learned {
         return None;
     }
     let any = match header[0] {
@@ -232,6 +252,8 @@ fn parse_any(reply: &[u8]) -> Option<Route> {
         match kind {
             RTA_DST => route.destination = ip_at(value)?,
             RTA_GATEWAY => route.via = ip_at(value),
+            // The family of the address is before it.
+            RTA_VIA => route.via = ip_at(value.get(2..).unwrap_or_default()),
             RTA_OIF => route.device = u32_at(value, 0)?,
             RTA_TABLE => route.table = u32_at(value, 0),
             RTA_PRIORITY => route.priority = u32_at(value, 0),

@@ -312,7 +312,12 @@ fn gateways_of_every_table_and_of_each_next_hop_are_listed() {
         all.map(|gateway| (device, ip(gateway)))
     );
     // The list that was filtered does not make the next ones strict.
-    assert!(a.routes().unwrap().len() >= 5);
+    let routes = a.routes().unwrap();
+    assert!(routes.len() >= 5);
+    let over_ipv6 = routes
+        .iter()
+        .find(|route| route.destination == ip("10.8.0.0"));
+    assert_eq!(over_ipv6.unwrap().via, Some(ip("fd00::5")), "{routes:?}");
     assert!(a.addresses().unwrap().contains(&(device, ip("fd00::1"))));
 }
 
