@@ -146,19 +146,40 @@ impl Handle {
     /// do not exist (any more) are passed over.
     ///
     /// # Errors
-    /// [`Error::Kernel`] (`EOPNOTSUPP`) when one of them cannot be deleted; then none is.
+    /// [`Error::Kernel`] (`EOPNOTSUPP`) when one of them cannot be deleted; then none is, and they are out of that group again.
     pub fn delete_links(&self, names: &[&str]) -> Result<()> {
         let what = format!("delete devices `{}`", names.join("`, `"));
-        let mut found = false;
+        let mut found = Vec::new();
+        let deleted = self.delete_as_group(&what, names, &mut found);
+        match deleted {
+            // Somebody else deletes such a group at the same time.
+            Err(error) if error.errno() == Some(libc::ENODEV) => Ok(()),
+            Err(error) => {
+                for name in found {
+                    // The first problem is the one to report.
+                    let _ = self.change(&what, name, with(name, LinkAttribute::Group(0)));
+                }
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn delete_as_group<'a>(
+        &self,
+        what: &str,
+        names: &[&'a str],
+        found: &mut Vec<&'a str>,
+    ) -> Result<()> {
         for name in names {
             let message = with(name, LinkAttribute::Group(DOOMED));
-            match self.change(&what, name, message) {
-                Ok(()) => found = true,
+            match self.change(what, name, message) {
+                Ok(()) => found.push(name),
                 Err(Error::Missing { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        if !found {
+        if found.is_empty() {
             return Ok(());
         }
         let mut message = LinkMessage::default();

@@ -206,6 +206,15 @@ fn lab() -> (Duration, Duration) {
     assert_eq!(hub.links().unwrap().len(), 1, "only loopback is left");
     assert_eq!(a.links().unwrap().len(), 1);
     hub.delete_links(&["p0"]).unwrap();
+    // One that cannot be deleted keeps the others, and none of them goes with the next ones.
+    for pair in ["q", "r"] {
+        let other = LinkKind::veth(format!("{pair}1"), None);
+        hub.add_link(&NewLink::new(format!("{pair}0"), other))
+            .unwrap();
+    }
+    hub.delete_links(&["q0", "lo"]).unwrap_err();
+    hub.delete_links(&["r0"]).unwrap();
+    assert!(hub.link("q0").is_ok() && hub.link("r0").is_err());
     drop((hub, a, b, far));
     (built, start.elapsed())
 }
