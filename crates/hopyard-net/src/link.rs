@@ -205,6 +205,10 @@ impl Handle {
     /// [`Error::Missing`] if there is none of that name.
     pub fn link(&self, name: &str) -> Result<Link> {
         let what = format!("read device `{name}`");
+        // The kernel would refuse the name as out of range.
+        if name.len() >= libc::IFNAMSIZ {
+            return Err(missing_device(&what, name));
+        }
         let replies = self.ask(&what, name, RouteNetlinkMessage::GetLink(named(name)), 0)?;
         replies
             .first()

@@ -5,7 +5,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 
 use crate::attrs::{attribute, text, u32_at};
 use crate::error::{Error, Result};
-use crate::handle::Handle;
+use crate::handle::{Handle, missing_device};
 use crate::link::{IFINFOMSG, IFLA_INFO_KIND, IFLA_LINKINFO, named};
 
 const IFLA_INFO_DATA: u16 = 2;
@@ -64,6 +64,10 @@ impl Handle {
     /// [`Error::Missing`] if there is no device of that name.
     pub fn tun_link(&self, name: &str) -> Result<Option<TunLink>> {
         let what = format!("read tap or tun `{name}`");
+        // The kernel would refuse the name as out of range.
+        if name.len() >= libc::IFNAMSIZ {
+            return Err(missing_device(&what, name));
+        }
         let replies = self.ask(&what, name, RouteNetlinkMessage::GetLink(named(name)), 0)?;
         let reply = replies.first().map(Vec::as_slice).unwrap_or_default();
         let Some(info) = attribute(reply, IFINFOMSG, IFLA_LINKINFO) else {

@@ -292,6 +292,14 @@ fn routes_with_metrics_are_made_and_listed() {
 }
 
 #[test]
+fn a_name_that_no_device_can_have_is_missing() {
+    let (a, _b) = pair();
+    let name = "averyveryverylongname";
+    assert!(matches!(a.link(name), Err(Error::Missing { .. })));
+    assert!(matches!(a.tun_link(name), Err(Error::Missing { .. })));
+}
+
+#[test]
 fn gateways_of_every_table_and_of_each_next_hop_are_listed() {
     let (a, _b) = pair();
     let device = a.index("a0").unwrap();
