@@ -186,7 +186,7 @@ impl Handle {
         message.attributes.push(LinkAttribute::Group(DOOMED));
         self.request(RouteNetlinkMessage::DelLink(message), 0)
             .map(drop)
-            .map_err(|refusal| refused(&what, refusal))
+            .map_err(|refusal| refused(what, refusal))
     }
 
     /// All devices of the namespace, by index.

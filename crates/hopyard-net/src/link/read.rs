@@ -37,7 +37,8 @@ pub(crate) fn parse(reply: &[u8]) -> Link {
             IFLA_ADDRESS => link.mac = value.try_into().ok(),
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = u32_at(value, 0).unwrap_or(0),
-            IFLA_LINK => link.lower = u32_at(value, 0),
+            // 0 of tunnels without a device of their own (`gt1@NONE`).
+            IFLA_LINK => link.lower = u32_at(value, 0).filter(|index| *index != 0),
             IFLA_LINK_NETNSID => {
                 link.lower_ns = value.try_into().ok().map(i32::from_ne_bytes);
             }
