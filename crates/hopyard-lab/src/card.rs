@@ -62,6 +62,9 @@ struct Record {
     sysctls: BTreeMap<String, String>,
     /// Single features of offloads that can be changed, by the kernel's names.
     offloads: BTreeMap<String, bool>,
+    /// Had its administrator have it take frames to every station?
+    #[serde(default)]
+    takes_all: bool,
 }
 
 /// Takes a card of the namespace that this process is in, and brings it up as `within` in that of the lab. There is a carrier only
@@ -88,6 +91,7 @@ pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32
         routes: config.routes,
         sysctls: config.sysctls,
         offloads: home.offload_features(card)?,
+        takes_all: link.takes_all,
     };
     let name = lab.to_string();
     let directory = HOME.make(&name)?;
@@ -229,6 +233,18 @@ fn check_is_back(home: &Handle, card: &str) -> Result<()> {
     Ok(())
 }
 
+/// Has a card bring frames to stations behind it that the kernel does not know, as the direct switch has them: each as it came.
+pub(super) fn serve_stations_behind(lab: &Handle, within: &str) -> Result<()> {
+    /// By the kernel's name.
+    const LRO: &str = "rx-lro";
+    lab.take_all_frames(within)?;
+    if lab.offload_features(within)?.get(LRO) == Some(&true) {
+        let off = BTreeMap::from([(LRO.to_owned(), false)]);
+        lab.restore_offload_features(within, &off)?;
+    }
+    Ok(())
+}
+
 /// Waits until the card `card`, which is called `within`, has a carrier.
 pub(super) fn wait_for_carrier(handle: &Handle, card: &str, within: &str) -> Result<()> {
     let deadline = Instant::now() + CARRIER;
@@ -268,9 +284,11 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
             });
         }
     };
-    let record: Record = serde_json::from_slice(&text).map_err(|source| Error::ForeignLab {
-        file: file.clone(),
-        source,
+    let record: Record = serde_json::from_slice(&text).map_err(|source| {
+        Error::Cable(Cable::Record {
+            directory: directory.clone(),
+            source,
+        })
     })?;
     let home = Handle::here()?;
     if home.ns().inode()? != record.home {
@@ -282,8 +300,12 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
     }
     let namespace = directory.join(NAMESPACE);
     if namespace.exists() {
-        let lab = Handle::new(&NetNs::open(&namespace)?)?;
-        bring_home(&record, &lab, &home)?;
+        match NetNs::open(&namespace) {
+            Ok(lab) => bring_home(&record, &Handle::new(&lab)?, &home)?,
+            // It was mounted for one process alone, which has ended. The kernel gave the card back by itself, with the lab's name.
+            Err(hopyard_net::Error::Invalid { .. }) => rename_back(&record, &home)?,
+            Err(error) => return Err(error.into()),
+        }
     }
     let mut problems = Vec::new();
     // Records of earlier versions have flags by their names.
@@ -302,6 +324,10 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
         routes: record.routes,
         sysctls: record.sysctls,
     };
+    if !record.takes_all {
+        let back = home.take_own_frames(&record.card);
+        problems.extend(back.err().map(|error| crate::chain(&error)));
+    }
     let refused = home.configure_device(&record.card, &config)?;
     problems.extend(
         refused
@@ -322,6 +348,19 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
         ));
     }
     Ok(problems)
+}
+
+/// Gives a card its name that the kernel took out of the lab's namespace when that ended.
+fn rename_back(record: &Record, home: &Handle) -> Result<()> {
+    if record.within == record.card || home.link(&record.card).is_ok() {
+        return Ok(());
+    }
+    let is_it = |index| record.index.is_none_or(|known| known == index);
+    if home.index(&record.within).is_ok_and(is_it) {
+        home.set_down(&record.within)?;
+        home.rename(&record.within, &record.card)?;
+    }
+    Ok(())
 }
 
 /// Moves the card out of the lab, if it is there.

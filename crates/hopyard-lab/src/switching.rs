@@ -13,7 +13,7 @@ use super::kept::Kept;
 use super::part::{Kind, Names, Part, Undone};
 use super::topology::{Endpoint, Subnet, host, role};
 use super::wire::UPLINK;
-use super::{Builder, LabId, Result};
+use super::{Builder, LabId, Result, card};
 use crate::model::{DIRECT_SWITCH, Datapath, DatapathKind, Hook, Hop, Peer};
 
 /// What connects a guest with the direct switch.
@@ -174,6 +174,9 @@ impl Builder {
             }
             Peer::Far => {
                 self.wire()?;
+                if self.has_real_wire() {
+                    card::serve_stations_behind(self.space(role::HUB)?, UPLINK)?;
+                }
                 self.far_end(Subnet::LAN, way)?
             }
         };

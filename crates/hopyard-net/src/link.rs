@@ -52,6 +52,8 @@ pub struct Link {
     pub carrier: bool,
     /// Whether it takes frames to any address, for whomever (a bridge, a capture, its administrator).
     pub promiscuous: bool,
+    /// Whether its administrator has it do so ([`Handle::take_all_frames`]).
+    pub takes_all: bool,
     /// Index of the bridge it is a port of.
     pub master: Option<u32>,
     /// Index of the device below, or of the peer, or of the one that a tunnel was made on; it may be an index of another namespace.

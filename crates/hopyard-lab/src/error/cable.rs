@@ -11,6 +11,18 @@ pub enum Cable {
         /// Why not, and what to do.
         why: String,
     },
+    /// The record of a card that is away is not understood.
+    #[error(
+        "the record of a card in {} is damaged, or of another version of hopyard: run `hopyard clean` of the version that took the card, or \
+         move it back by hand (`nsenter --net={}/namespace ip link`) and remove that directory", .directory.display(), .directory.display()
+    )]
+    Record {
+        /// Its directory.
+        directory: std::path::PathBuf,
+        /// What is wrong with its text.
+        #[source]
+        source: serde_json::Error,
+    },
     /// A path that has no far end on another machine.
     #[error("path `{path}` cannot be built over a real cable: choose among {choices}")]
     Path {

@@ -29,6 +29,7 @@ pub(crate) fn parse(reply: &[u8]) -> Link {
         index: u32_at(reply, 4).unwrap_or(0),
         up: flags & LinkFlags::Up.bits() != 0,
         carrier: flags & IFF_LOWER_UP != 0,
+        takes_all: flags & LinkFlags::Promisc.bits() != 0,
         ..Link::default()
     };
     let mut below = None;
