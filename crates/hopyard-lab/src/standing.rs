@@ -79,6 +79,10 @@ impl Lab {
         for axis in ON_LAB {
             axis.apply(&mut builder).map_err(|e| unsupported(path, e))?;
         }
+        if across {
+            // Some drivers begin anew where a flag changes.
+            builder.wait_for_cable()?;
+        }
         let link = builder.link_ends(&topology)?;
         Ok(Self {
             builder,
