@@ -200,6 +200,14 @@ fn a_lab_that_cannot_be_built_leaves_nothing() {
             run(&["lab", "up", "veth", "--set", "lro=on"])
                 .exits(2)
                 .says(&["has lro off [fixed]", "leave `lro` out"]);
+            // It would go with its builder.
+            let mut within = Command::new("unshare");
+            within.args(["--mount", "--propagation", "slave", PROGRAM]);
+            within.args(["lab", "up", "veth"]);
+            Running::start(within)
+                .wait()
+                .exits(2)
+                .says(&["cannot be kept", "nsenter --net=FILE"]);
             run(&["lab", "up", "veth", "--set", "mtu=17"])
                 .exits(2)
                 .says(&["mtu goes from 1280"]);

@@ -28,6 +28,7 @@ mod key;
 mod kinds;
 mod need;
 mod offloads;
+mod outlive;
 pub mod ovs;
 mod own_chains;
 mod part;

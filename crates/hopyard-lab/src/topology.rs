@@ -5,9 +5,10 @@ use std::path::Path;
 
 use hopyard_net::Handle;
 
-use super::Result;
 use super::kept::{Kept, KeptSpace};
+use super::outlive::{INSTEAD, outlives_us};
 use super::part::{Part, Undone};
+use super::{Error, Result};
 use crate::model::{Family, Hop};
 
 /// An IPv4 and an IPv6 address of one interface.
@@ -291,7 +292,11 @@ impl Part for Space {
     }
 
     fn keep(&mut self, home: &Path, kept: &mut Kept) -> Result<()> {
-        self.handle.ns().bind(&home.join(self.role))?;
+        let file = home.join(self.role);
+        self.handle.ns().bind(&file)?;
+        if !outlives_us(&file) {
+            return Err(Error::Kept(format!("the lab cannot be kept: {INSTEAD}")));
+        }
         let links = self.handle.links()?;
         kept.spaces.push(KeptSpace {
             role: self.role.to_owned(),
