@@ -110,7 +110,8 @@ impl Table {
         let mut removed = None;
         if let Some(before) = before
             && is_last
-            && before != ENTRIES
+            // Only a smaller table was changed.
+            && before < ENTRIES
             && entries()? == ENTRIES
         {
             set_entries(before)?;

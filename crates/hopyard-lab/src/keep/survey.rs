@@ -76,7 +76,11 @@ pub fn survey() -> Result<Survey> {
             },
         };
         match owner.life() {
-            Life::Gone => survey.unfinished.push(Unfinished { name, seen }),
+            // It may have completed the lab meanwhile, and nobody changes it any more.
+            Life::Gone => match look(&name, seen) {
+                Look::Whole(kept) => survey.whole.push(*kept),
+                _ => survey.unfinished.push(Unfinished { name, seen }),
+            },
             Life::Hidden => survey.hidden.push(owner.to_string()),
             Life::Lives => {}
         }

@@ -71,6 +71,12 @@ fn up(path: &str, name: Option<&str>, peer: Peer, set: &[(String, Vec<String>)])
     }
     // Only what shapes the lab itself is kept; sizes and flows belong to a load.
     let axes = path.axes_of(&axes, LoadKind::TcpStream, peer);
+    if !(path.has)(&axes) {
+        return Err(Failure::request(format!(
+            "path `{}` has no lab with these values of its axes: leave them out, or set others",
+            path.name
+        )));
+    }
     path.check_with(peer, &axes)?;
     path.available_with(&axes)?;
     // A signal without a handler would end this program and leave what is built by then.
