@@ -1,11 +1,13 @@
 //! A guest that runs, from its first sign of life to its end.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hopyard_net::{end_with_starter, end_within};
@@ -46,11 +48,14 @@ pub(super) fn patience(accelerator: Accelerator) -> Duration {
     }
 }
 
-/// Who carries out a guest's instructions, if nobody says: found out once per process, by having KVM run such a
+/// Who carries out a guest's instructions, if nobody says: found out once per process and kernel, by having KVM run such a
 /// guest, without its job and its devices, as far as its greeting. Where that fails, the user is told why.
 pub(super) fn accelerator(guest: &Guest<'_>) -> Result<Accelerator> {
-    static FOUND: OnceLock<Accelerator> = OnceLock::new();
-    if let Some(found) = FOUND.get() {
+    // One kernel that does not boot says nothing of the others.
+    static FOUND: Mutex<BTreeMap<PathBuf, Accelerator>> = Mutex::new(BTreeMap::new());
+    let found_by_now = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let image = guest.kernel.image.clone();
+    if let Some(found) = found_by_now().get(&image) {
         return Ok(*found);
     }
     let append = format!("{} ignore_loglevel", guest.append);
@@ -74,14 +79,16 @@ pub(super) fn accelerator(guest: &Guest<'_>) -> Result<Accelerator> {
         Some(_) => Accelerator::Tcg,
     };
     // Of threads that tried at once, one tells.
-    if FOUND.set(found).is_ok()
-        && let Some(why) = failure
-    {
+    let mut known = found_by_now();
+    let is_first = !known.contains_key(&image);
+    let found = *known.entry(image).or_insert(found);
+    drop(known);
+    if is_first && let Some(why) = failure {
         crate::note(format_args!(
             "guests are emulated, since KVM does not run them: {why}"
         ));
     }
-    Ok(*FOUND.get_or_init(|| found))
+    Ok(found)
 }
 
 impl<Reply: DeserializeOwned + Send + 'static> Machine<Reply> {
