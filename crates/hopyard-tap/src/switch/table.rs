@@ -227,20 +227,24 @@ impl Table {
             return Learnt::OverQuota;
         }
         for at in self.bucket(mac) {
-            let old = self.entries[at].load(Relaxed);
-            if old != 0 && self.is_known(at, old, now_s) {
-                continue;
-            }
-            // The age first, so that the entry is never seen as old.
-            self.heard[at].store(now_s, Relaxed);
-            if self.entries[at]
-                .compare_exchange(old, new, Relaxed, Relaxed)
-                .is_ok()
-            {
-                if old != 0 {
-                    self.places[port(old)].give_back();
+            let mut old = self.entries[at].load(Relaxed);
+            // Somebody may take the place, and it may be for the same address, by another queue of the port.
+            while old == 0 || address(old) == address(new) || !self.is_known(at, old, now_s) {
+                if old != 0 && address(old) == address(new) {
+                    self.places[from].give_back();
+                    return Learnt::Known;
                 }
-                return Learnt::New;
+                // The age first, so that the entry is never seen as old.
+                self.heard[at].store(now_s, Relaxed);
+                match self.entries[at].compare_exchange(old, new, Relaxed, Relaxed) {
+                    Ok(_) => {
+                        if old != 0 {
+                            self.places[port(old)].give_back();
+                        }
+                        return Learnt::New;
+                    }
+                    Err(now) => old = now,
+                }
             }
         }
         self.places[from].give_back();

@@ -98,6 +98,21 @@ fn workers_learn_side_by_side() {
     assert!((64..=4 * 64).contains(&table.len(0)));
 }
 
+/// Two queues of a port see the first frames of an address at the same time: both find nothing, and then enter it.
+#[test]
+fn an_address_that_is_entered_twice_counts_once() {
+    let rules = [2, 2].map(|addresses| Rules {
+        addresses,
+        ..Rules::default()
+    });
+    let table = Table::new(CAPACITY, &rules.iter()).unwrap();
+    assert_eq!(table.insert(mac(1), 0, 0), Learnt::New);
+    assert_eq!(table.insert(mac(1), 0, 0), Learnt::Known);
+    assert_eq!(table.len(0), 1);
+    assert_eq!(table.learn(mac(2), 0, 0), Learnt::New);
+    assert_eq!(table.learn(mac(3), 0, 0), Learnt::OverQuota);
+}
+
 #[test]
 fn a_port_has_no_more_addresses_than_its_quota_and_silent_ones_are_given_up() {
     let rules = [2, 2].map(|addresses| Rules {
