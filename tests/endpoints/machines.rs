@@ -291,8 +291,10 @@ fn one_way_times_of_two_clocks_have_a_bound_or_are_not_told() {
             "udp_paced",
             "--blocks",
             "2..2",
+            "--set",
+            "pace=200mbit",
             "--window",
-            "500ms",
+            "800ms",
         ];
         let said = site.run_between(&client, &slow, &loads);
         let cell = only_cell(said.exits(0));
