@@ -20,7 +20,7 @@ PEER_PACKAGES := iperf3 iperf nuttcp sockperf nftables openvswitch-switch vde2 c
 # Of each test program but the lab's, whose tests take turns by themselves.
 TEST_THREADS ?= 5
 
-# The release before turns (tag v0.1.0-windows), which `make bench` compares with; with `OLD=` it is this one with --turns off.
+# The release before turns, which `make bench` compares with; with `OLD=` it is this one with --turns off.
 OLD ?= b5e5a44
 
 # What reads the samples of a fleet in `make bench-fleet`.
