@@ -51,7 +51,12 @@ pub(super) fn rough(value: f64) -> String {
 
 /// Rounded to three significant digits, so that the prefix fits the number shown: 999.9 is 1000.
 pub(super) fn rounded(value: f64) -> f64 {
-    format!("{value:.2e}").parse().unwrap_or(value)
+    let rounded = format!("{value:.2e}").parse();
+    // The greatest numbers are rounded to none.
+    rounded
+        .ok()
+        .filter(|it: &f64| it.is_finite())
+        .unwrap_or(value)
 }
 
 /// The power of ten of the first digit.

@@ -176,6 +176,7 @@ mod tests {
             (CPU_PER_BYTE, 0.413, "0.413 ns/byte"),
             (LOST, 0.1234, "12.3 %"),
             ("something_new", 7.0, "7.00"),
+            ("something_new", -1.796e308, "-1.80e308"),
             (BUSY_CORES, f64::NAN, "– cores"),
         ] {
             assert_eq!(show_all(name, &[value]), text);
