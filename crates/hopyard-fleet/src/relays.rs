@@ -31,7 +31,7 @@ pub use self::home::remove_abandoned;
 pub use self::serve::serve;
 
 /// Version of the messages below.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const BEAT: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(20);
@@ -115,6 +115,14 @@ impl Relays {
     }
 }
 
+/// Is there no relay with room? Each rests or not, and runs so many pairs. One that rests has room only where all do: otherwise it would
+/// get the pair of each that ends, as soon as the others are full.
+fn are_full(states: impl Iterator<Item = (bool, usize)> + Clone, most_each: usize) -> bool {
+    let all_rest = states.clone().all(|(rests, _)| rests);
+    let mut counted = states.filter(|(rests, _)| all_rest || !rests);
+    counted.all(|(_, running)| running >= most_each)
+}
+
 impl Drop for Relays {
     fn drop(&mut self) {
         for relay in std::mem::take(&mut self.relays) {
@@ -136,6 +144,7 @@ impl Engine for Relays {
             .relays
             .iter_mut()
             .filter(|relay| relay.running.len() < self.most_each)
+            // One that rests comes last (`Standing::cost`), and `is_full` leaves it alone while others work.
             .min_by_key(|relay| relay.standing.cost(ends, relay.running.len(), now));
         let relay = best.ok_or(Error::Internal {
             what: "measure a pair: no relay is left",
@@ -197,9 +206,11 @@ impl Engine for Relays {
     }
 
     fn is_full(&self) -> bool {
-        let mut running = self.relays.iter().map(|relay| relay.running.len());
+        let now = Instant::now();
+        let all = self.relays.iter();
+        let states = all.map(|relay| (relay.standing.rests(now), relay.running.len()));
         // Where none is left, the next start says so.
-        !self.relays.is_empty() && running.all(|pairs| pairs >= self.most_each)
+        !self.relays.is_empty() && are_full(states, self.most_each)
     }
 
     fn samples(&self, store: &Store, job: Job) -> std::result::Result<Vec<Sample>, String> {
@@ -228,5 +239,21 @@ impl Engine for Relays {
 
     fn now(&self) -> Duration {
         self.made.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_full;
+
+    #[test]
+    fn a_relay_that_rests_has_no_room_while_others_work() {
+        let full = |states: &[(bool, usize)]| are_full(states.iter().copied(), 2);
+        assert!(!full(&[(false, 1), (false, 2)]));
+        assert!(full(&[(false, 2), (false, 2)]));
+        assert!(full(&[(true, 0), (false, 2)]));
+        assert!(!full(&[(true, 0), (false, 1)]));
+        assert!(!full(&[(true, 0), (true, 2)]), "nobody else is there");
+        assert!(full(&[(true, 2), (true, 2)]));
     }
 }

@@ -55,9 +55,17 @@ impl Standing {
 
     pub(super) fn cost(&self, ends: [u16; 2], running: usize, now: Instant) -> Cost {
         let silent = ends.into_iter().filter(|m| self.found_silent(*m)).count();
+        (
+            silent,
+            if self.rests(now) { self.failed } else { 0 },
+            running,
+        )
+    }
+
+    /// Does it rest after pairs that failed?
+    pub(super) fn rests(&self, now: Instant) -> bool {
         let rest = Duration::from_secs(1 << self.failed.min(LONGEST_REST));
-        let rests = self.failed_at.is_some_and(|at| now < at + rest);
-        (silent, if rests { self.failed } else { 0 }, running)
+        self.failed_at.is_some_and(|at| now < at + rest)
     }
 }
 
