@@ -48,8 +48,8 @@ impl Plan {
         match given.find(|(_, address)| is_other(*address)) {
             None => Ok(()),
             Some((endpoint, address)) => Err(format!(
-                "endpoint `{}` has address {address}, and the traffic is IPv{}: give all endpoints addresses of one family, or \
-                 say which by --family",
+                "endpoint `{}` has address {address}, and the traffic is IPv{}: give all endpoints addresses of one family (a \
+                 new fleet takes --family)",
                 endpoint.name, self.family
             )),
         }
