@@ -25,6 +25,8 @@ pub struct Expanded {
     pub cells: Vec<Cell>,
     /// Paths that were left out because this host cannot build them: name and reason.
     pub left_out: Vec<(String, String)>,
+    /// Paths without the cells of a load that they do not carry: name and what they do not.
+    pub without: Vec<(String, String)>,
 }
 
 /// Why a plan cannot run here.
@@ -101,12 +103,13 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
     let mut cells = Vec::new();
     let mut seen = HashSet::new();
     let mut left_out: Vec<(String, String)> = Vec::new();
+    let mut without = Vec::new();
     let mut chosen = Vec::new();
     for part in &plan.parts {
         let paths = choose_paths(part, plan)?;
-        let without = paths.without.iter().map(|(path, _, why)| (path, why));
-        let missing = paths.missing.iter().map(|(path, why)| (path, why));
-        for (path, why) in missing.chain(without) {
+        let not_carried = paths.without.iter();
+        without.extend(not_carried.map(|(path, _, why)| (path.name.to_owned(), why.clone())));
+        for (path, why) in &paths.missing {
             if !left_out.iter().any(|(name, _)| name == path.name) {
                 left_out.push((path.name.to_owned(), why.clone()));
             }
@@ -136,7 +139,12 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
             Plan::SETTING
         )));
     }
-    Ok(Expanded { cells, left_out })
+    without.dedup();
+    Ok(Expanded {
+        cells,
+        left_out,
+        without,
+    })
 }
 
 /// The plan's base as its cells have it: a file with rules or a trace has its digest.

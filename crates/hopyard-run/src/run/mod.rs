@@ -128,7 +128,16 @@ pub fn any_seed() -> u64 {
 /// # Errors
 /// It cannot run; nothing is left behind.
 pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
-    let Expanded { cells, left_out } = plan::expand(plan)?;
+    let Expanded {
+        cells,
+        left_out,
+        without,
+    } = plan::expand(plan)?;
+    for (path, why) in without {
+        crate::note(format_args!(
+            "path `{path}` {why}; its cells of that load are left out"
+        ));
+    }
     let base = plan::base_with_digest(plan)?;
     let mut sampler = Sampler::new(plan.window, plan.warm_up)?;
     sampler.profile_window = plan.profile_window;
