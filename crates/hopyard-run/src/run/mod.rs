@@ -173,9 +173,13 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         return Err(Error::Nothing(cause));
     }
     let started = jiff::Timestamp::now();
+    let environment = meter::environment::capture(&sampler.meter);
+    // Between endpoints that exist, workers read their own machines, and say themselves what they cannot see.
+    let is_read_there = plan.endpoints.as_ref().is_some_and(|e| e.uplink.is_none());
     let environment = Environment {
         split_cpus: split_cpus()?,
-        ..meter::environment::capture(&sampler.meter)
+        others_hidden: environment.others_hidden.clone().filter(|_| !is_read_there),
+        ..environment
     };
     // The last trial: from here on the host must be restored.
     let mut host = plan.settings.clone().map(Host::new);
