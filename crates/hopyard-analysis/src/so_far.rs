@@ -1,7 +1,5 @@
 //! The comparisons of a run in progress.
 
-use std::iter;
-
 use super::cells::measured;
 use super::{base, cells, complete_blocks, cost, cpu_is_given_up, main_figure, offloads, verdicts};
 use crate::model::stored::Header;
@@ -18,6 +16,8 @@ pub struct SoFar {
     pub main: Option<VerdictReport>,
     /// The comparison of the cost.
     pub cost: Option<VerdictReport>,
+    /// Is the main figure waited for? Not where searches of both cells find no limit.
+    pub main_is_due: bool,
     /// Is the cost waited for? Not where the CPU time of one of the cells is given up.
     pub cost_is_due: bool,
     /// Those of all other quantities that the run's gate guards; none in a run without a gate.
@@ -50,9 +50,10 @@ impl SoFar {
     pub(super) fn decided(&self) -> Vec<f64> {
         let has_verdict = |verdict: &&VerdictReport| verdict.ratio.n >= FOR_A_VERDICT as usize;
         let guarded = self.guarded.iter().map(Some);
-        let main = iter::once(self.main.as_ref());
+        let main = self.main_is_due.then_some(self.main.as_ref());
         let cost = self.cost_is_due.then_some(self.cost.as_ref());
-        main.chain(cost)
+        main.into_iter()
+            .chain(cost)
             .chain(guarded)
             .map(|verdict| smallest(verdict.filter(has_verdict)))
             .collect()
@@ -91,6 +92,9 @@ pub fn so_far(header: &Header, samples: &[&Sample]) -> Vec<SoFar> {
             base,
             main,
             cost,
+            main_is_due: ![index, base]
+                .iter()
+                .all(|&cell| verdicts::is_unbounded(samples, cell)),
             cost_is_due: is_due(index) && is_due(base),
             guarded: others.filter(|it| it.trips_gate.is_some()).collect(),
         }

@@ -25,12 +25,11 @@ enum Place {
 /// The rate that a search found.
 const FOUND_RATE: &str = "throughput_packets_per_s";
 
-/// Whether a search of a cell found no rate that is too high: what it found is what the generator can send.
-fn is_unbounded(samples: &[&Sample], cell: usize) -> bool {
-    let mut searches = measured(samples, cell)
-        .into_iter()
-        .filter_map(|m| m.search.as_ref());
-    searches.any(|search| search.result.upper_per_s.is_none())
+/// Whether no search of a cell found a rate that is too high: what they found is what the generator can send.
+pub(super) fn is_unbounded(samples: &[&Sample], cell: usize) -> bool {
+    let measured = measured(samples, cell);
+    let mut searches = measured.iter().filter_map(|m| m.search.as_ref()).peekable();
+    searches.peek().is_some() && searches.all(|search| search.result.upper_per_s.is_none())
 }
 
 /// Results of the comparisons besides the verdicts of cells.

@@ -114,6 +114,7 @@ mod tests {
         let row = |(index, cell)| {
             let half = 0.01 * f64::from(u32::try_from(index).unwrap() + 1);
             let so_far = SoFar {
+                main_is_due: true,
                 cost_is_due: true,
                 cell: index,
                 base: 0,
