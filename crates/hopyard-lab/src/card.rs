@@ -11,7 +11,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use hopyard_net::{DeviceConfig, Handle, NetNs, Offload};
+use hopyard_net::{DeviceConfig, Handle, Link, NetNs, Offload};
 use serde::{Deserialize, Serialize};
 
 use super::daemon::Home;
@@ -50,6 +50,9 @@ struct Record {
     /// Its index where it belongs; records of earlier versions have none.
     #[serde(default)]
     index: Option<u32>,
+    /// Its Ethernet address.
+    #[serde(default)]
+    mac: Option<[u8; 6]>,
     /// Its name in the lab.
     within: String,
     /// Inode number of the namespace where it belongs.
@@ -83,6 +86,7 @@ pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32
         ),
         card: card.to_owned(),
         index: Some(link.index),
+        mac: link.mac,
         within: within.to_owned(),
         home: home.ns().inode()?,
         mtu: config.mtu,
@@ -355,8 +359,9 @@ fn rename_back(record: &Record, home: &Handle) -> Result<()> {
     if record.within == record.card || home.link(&record.card).is_ok() {
         return Ok(());
     }
-    let is_it = |index| record.index.is_none_or(|known| known == index);
-    if home.index(&record.within).is_ok_and(is_it) {
+    // Its index may be another one since.
+    let has_its_address = |link: Link| link.mac.is_some() && link.mac == record.mac;
+    if home.link(&record.within).is_ok_and(has_its_address) {
         home.set_down(&record.within)?;
         home.rename(&record.within, &record.card)?;
     }
