@@ -1,36 +1,48 @@
 //! Mounts that are to outlive the process that made them.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The root of the first process of this PID namespace.
-const FIRST: &str = "/proc/1/root";
+/// What to do, as the end of a sentence.
+pub(super) const INSTEAD: &str = "this process alone has its mounts, and they end with it (`ip netns exec`, PrivateTmp= of a unit): enter a \
+     network namespace by `nsenter --net=FILE` instead";
 
-/// Whether the first process sees a file as this one does. What it does not see is mounted in namespaces that end with this process.
-pub(super) fn outlives_us(file: &Path) -> bool {
-    let of = |file: &Path| fs::metadata(file).map(|found| (found.dev(), found.ino()));
-    let first = Path::new(FIRST).join(file.strip_prefix("/").unwrap_or(file));
-    match (of(file), of(&first)) {
-        (Ok(own), Ok(of_first)) => own == of_first,
-        // Where nobody may look, it is believed.
-        (Ok(_), Err(error)) => error.kind() == ErrorKind::PermissionDenied,
-        (Err(_), _) => false,
-    }
+/// Whether another process has the mounts of this one, or nobody can say. Those that this one started do not count. In a container its
+/// first process has them.
+pub(super) fn mounts_outlive_us() -> bool {
+    let mounts = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
+    let Some(own) = mounts(Path::new("/proc/self")) else {
+        return true;
+    };
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return true;
+    };
+    let me = std::process::id();
+    let is_another = |pid: u32, process: &Path| pid != me && parent(process) != Some(me);
+    processes.flatten().any(|entry| {
+        // Not `self`, which is there too.
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let process = entry.path();
+        pid.is_some_and(|pid| mounts(&process).as_ref() == Some(&own) && is_another(pid, &process))
+    })
 }
 
-/// What to do, as the end of a sentence.
-pub(super) const INSTEAD: &str = "this process has mounts of its own, with which it would go (`ip netns exec`, PrivateTmp= of a unit): enter a \
-     network namespace by `nsenter --net=FILE` instead";
+/// The parent's process id, as `/proc/PID/status` has it.
+fn parent(process: &Path) -> Option<u32> {
+    let status = fs::read_to_string(process.join("status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn files_are_seen_by_all_and_missing_ones_by_nobody() {
-        assert!(outlives_us(Path::new("/proc/version")));
-        assert!(!outlives_us(Path::new("/nowhere/at/all")));
+    fn whoever_started_these_tests_has_their_mounts() {
+        assert!(mounts_outlive_us());
     }
 }

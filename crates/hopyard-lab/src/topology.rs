@@ -6,7 +6,7 @@ use std::path::Path;
 use hopyard_net::Handle;
 
 use super::kept::{Kept, KeptSpace};
-use super::outlive::{INSTEAD, outlives_us};
+use super::outlive::{INSTEAD, mounts_outlive_us};
 use super::part::{Part, Undone};
 use super::{Error, Result};
 use crate::model::{Family, Hop};
@@ -292,9 +292,8 @@ impl Part for Space {
     }
 
     fn keep(&mut self, home: &Path, kept: &mut Kept) -> Result<()> {
-        let file = home.join(self.role);
-        self.handle.ns().bind(&file)?;
-        if !outlives_us(&file) {
+        self.handle.ns().bind(&home.join(self.role))?;
+        if !mounts_outlive_us() {
             return Err(Error::Kept(format!("the lab cannot be kept: {INSTEAD}")));
         }
         let links = self.handle.links()?;
