@@ -38,13 +38,13 @@ pub struct Gate {
     pub comparisons: usize,
     /// Comparisons that failed it.
     pub tripped: usize,
-    /// Comparisons that could not detect such a loss: too noisy, without a verdict, or of a cell that failed in some or all of its samples; of
+    /// Comparisons that leave such a loss open: too noisy, or it was seen and not shown, without a verdict, or of a cell that failed in some or all of its samples; of
     /// a diff also what B lost, and cells whose figures of B are doubtful.
     pub blind: usize,
     /// How many of `blind` are blind because samples failed or figures are missing, not because of scatter or too few blocks.
     #[serde(default)]
     pub incomplete: usize,
-    /// No comparison failed it, but some could not have detected such a loss: it has neither passed nor failed.
+    /// No comparison failed it, but some leave such a loss open: it has neither passed nor failed.
     #[serde(default)]
     pub undecided: bool,
     /// Blocks that a run needs for its gate to detect such a loss in every comparison; absent if it already can, or if

@@ -35,8 +35,8 @@ pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
         )
     } else if gate.undecided {
         format!(
-            "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} could not have shown \
-             it{}.{way_out}",
+            "Gate: UNDECIDED. None of {} comparisons is shown to be worse by more than {loss}, but {} leave that \
+             open{}.{way_out}",
             gate.comparisons,
             gate.blind,
             incomplete(gate)
@@ -85,11 +85,11 @@ mod tests {
                 _ => panic!("a gate is a paragraph"),
             }
         };
-        assert!(said(0).contains("but 3 could not have shown it. Four"));
-        let some = "but 3 could not have shown it, 1 of them since samples failed or figures are missing. Four";
+        assert!(said(0).contains("but 3 leave that open. Four"));
+        let some =
+            "but 3 leave that open, 1 of them since samples failed or figures are missing. Four";
         assert!(said(1).contains(some), "{}", said(1));
-        let all =
-            "but 3 could not have shown it, since samples failed or figures are missing. Four";
+        let all = "but 3 leave that open, since samples failed or figures are missing. Four";
         assert!(said(3).contains(all), "{}", said(3));
     }
 }

@@ -59,7 +59,7 @@ fn about_the_gate(gate: &Gate, table: &Table) -> Vec<Told> {
         said.push((
             Code::GateBlind,
             format!(
-                "{blind} of {all} comparisons cannot tell a loss of {percent} from none: the gate has not passed; more runs \
+                "{blind} of {all} comparisons leave a loss of {percent} open: the gate has not passed; more runs \
                  of each side decide it."
             ),
         ));

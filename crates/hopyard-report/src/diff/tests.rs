@@ -218,9 +218,9 @@ fn two_single_runs_have_no_verdicts() {
     Intervals at 95 %, within these runs only; no verdicts.
 
     Gate: UNDECIDED. None of 10 comparisons is shown to be worse by more than 3
-    %, but 10 could not have shown it. How much two runs of the same thing
-    differ here is not known: it takes at least 4 runs of each side. It could
-    have caught none.
+    %, but 10 leave that open. How much two runs of the same thing differ here
+    is not known: it takes at least 4 runs of each side. It could have caught
+    none.
     ");
 }
 
