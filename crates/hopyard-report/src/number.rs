@@ -37,7 +37,7 @@ pub(super) fn rough(value: f64) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
     }
-    let value: f64 = format!("{value:.1e}").parse().unwrap_or(value);
+    let value = parsed_or(value, &format!("{value:.1e}"));
     match exponent(value) {
         _ if value == 0.0 => "0".to_owned(),
         power @ -4..=0 => {
@@ -51,12 +51,13 @@ pub(super) fn rough(value: f64) -> String {
 
 /// Rounded to three significant digits, so that the prefix fits the number shown: 999.9 is 1000.
 pub(super) fn rounded(value: f64) -> f64 {
-    let rounded = format!("{value:.2e}").parse();
-    // The greatest numbers are rounded to none.
-    rounded
-        .ok()
-        .filter(|it: &f64| it.is_finite())
-        .unwrap_or(value)
+    parsed_or(value, &format!("{value:.2e}"))
+}
+
+/// What a text with fewer digits says; the greatest numbers have none with so few.
+fn parsed_or(value: f64, text: &str) -> f64 {
+    let parsed = text.parse().ok();
+    parsed.filter(|it: &f64| it.is_finite()).unwrap_or(value)
 }
 
 /// The power of ten of the first digit.
