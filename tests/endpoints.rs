@@ -461,10 +461,9 @@ fn a_cut_connection_is_a_failed_sample_and_leaves_nothing() {
                     "worker" => vec![workers[0].pid],
                     _ => relay(running, "cat"),
                 };
-                assert!(!victims.is_empty());
-                for victim in victims {
-                    kill(pid(victim), Signal::SIGKILL).unwrap();
-                }
+                // With the first part the others may end by themselves.
+                let killed = |victim: &u32| kill(pid(*victim), Signal::SIGKILL).is_ok();
+                assert!(victims.iter().filter(|victim| killed(victim)).count() > 0);
             });
             let cell = only_cell(said.exits(1));
             assert_eq!(cell["failed_samples"], 1, "{cell:#}");
