@@ -22,6 +22,7 @@ use nix::unistd::Pid;
 
 use self::command::run_between;
 use self::probe::Probe;
+pub(crate) use self::probe::{ECHO, is_echo};
 use self::result::Finding;
 pub(crate) use self::result::last_words;
 use crate::drive::{Answer, Ended, Engine, Job};

@@ -10,7 +10,7 @@ use hopyard_lab::Prefix;
 /// How long a machine may take, no shorter than in a run: name service, key exchange, a login shell.
 pub(super) const PATIENCE: Duration = hopyard_lab::CONNECT;
 /// What `echo` says. An exit status is no answer: those of `kubectl exec` and `srun` are 0 when they were cut.
-const ECHO: &str = "hopyard-fleet-is-heard";
+pub(crate) const ECHO: &str = "hopyard-fleet-is-heard";
 /// A greeting and a banner before it are shorter.
 const MOST_BYTES: u64 = 64 << 10;
 
@@ -101,8 +101,13 @@ impl Probe {
         let text = String::from_utf8_lossy(&bytes);
         let is_it = |line: &str| match self.question {
             Question::Worker => line.contains(r#""is":"hello""#),
-            Question::Echo => line.trim() == ECHO,
+            Question::Echo => is_echo(line),
         };
         read.is_ok() && text.lines().any(is_it)
     }
+}
+
+/// Is it what `echo` says? There may be a banner before it.
+pub(crate) fn is_echo(line: &str) -> bool {
+    line.trim() == ECHO
 }

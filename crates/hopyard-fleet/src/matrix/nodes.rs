@@ -13,6 +13,7 @@ use hopyard_lab::{CONNECT, Prefix};
 
 use super::cell::{self, Outcome, measure};
 use super::{Matrix, MatrixCell, patience};
+use crate::children::{ECHO, is_echo};
 use crate::endpoints::Endpoint;
 use crate::error::{Error, Result};
 
@@ -23,11 +24,9 @@ const SCRIPT: &str = r#"d=$(mktemp -d) || exit 3; exec 3<&0; hopyard "$@" --out 
 const LOOK: Duration = Duration::from_millis(200);
 /// So many nodes try a cell that brings no report: it may be a node that cannot measure anything, or the cell that nobody can measure.
 const MOST_TRIES: usize = 3;
-/// What a node is asked to say. An exit status is no answer: those of `kubectl exec` and `srun` are 0 when they were cut.
-const ECHO: &str = "hopyard-fleet-is-heard";
 
-/// Measures all cells that are not measured yet, on nodes of their kinds. A cell that brought no report goes to other nodes. One that
-/// does not answer after such a cell is given up. The names of those.
+/// Measures all cells that are not measured yet, on nodes of their kinds. A cell that brought no report goes to other nodes. Returns the
+/// names of nodes that did not answer after such a cell: they are given up.
 ///
 /// # Errors
 /// A kind has no node, or the directory cannot be written.
@@ -193,8 +192,11 @@ fn of_node(
         let has_report = |o: &Outcome| o.kernel_release.is_some();
         let has_report = outcome.as_ref().is_none_or(has_report);
         // Before others have the cell, whose directory has the answer.
-        let answers = has_report.then_some(Ok(true));
-        let answers = answers.unwrap_or_else(|| answers_there(&prefix, &home, is_stopped));
+        let answers = if has_report {
+            Ok(true)
+        } else {
+            answers_there(&prefix, &home, is_stopped)
+        };
         lock(todo).ended(waiting, node, has_report);
         if !answers? {
             return Ok(false);
@@ -222,8 +224,7 @@ fn answers_there(
     }
     let said = bounded::read(&file).map_err(|e| Error::file("read", &file, e))?;
     let text = String::from_utf8_lossy(&said);
-    // There may be a banner before it.
-    Ok(text.lines().any(|line| line.trim() == ECHO))
+    Ok(text.lines().any(is_echo))
 }
 
 /// Does it join its words to a line for a shell, as ssh does?
