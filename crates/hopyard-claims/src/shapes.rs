@@ -287,18 +287,13 @@ fn rises(cells: &[(f64, &Cell)], values: Values<'_>) -> Option<Vec<Estimate>> {
     series.windows(2).map(change).collect()
 }
 
-/// The first count at which CPUs are full. What lies between two counts was not measured: it is above the last one at which they were
-/// not, or any where there is none. An end beyond the last count is the last one: nobody looked further.
+/// The first count at which CPUs are full.
 fn full(along: &Along<'_, Saturation>, confidence: f64) -> Option<Estimate> {
-    let last = along.values.last().copied()?;
-    let first = along.figure.first_full?;
-    let interval = along.figure.interval.as_ref()?;
-    let low = interval.low.unwrap_or(last).min(first);
-    let below = along.values.iter().rev().find(|count| **count < low);
+    let [value, low, high] = along.figure.first_full_between(&along.values)?;
     Some(Estimate {
-        value: first,
-        low: below.map_or(1.0, |count| count + 1.0).min(low),
-        high: interval.high.unwrap_or(last).max(first),
+        value,
+        low,
+        high,
         confidence,
         n: along.blocks,
     })

@@ -63,6 +63,22 @@ pub struct FullInterval {
 impl Saturation {
     /// Share of busy time from which CPUs count as full.
     pub const FULL: f64 = 0.99;
+
+    /// The first value at which CPUs are full, and the ends of its interval; `None` if they never are, or without an interval. `values`
+    /// are those of the count, rising.
+    ///
+    /// What lies between two values was not measured, so the lower end is one above the last value at which they were not full, or 1
+    /// where there is none. An end beyond the last value is the last one: nobody looked further.
+    #[must_use]
+    pub fn first_full_between(&self, values: &[f64]) -> Option<[f64; 3]> {
+        let last = values.last().copied()?;
+        let first = self.first_full?;
+        let interval = self.interval.as_ref()?;
+        let low = interval.low.unwrap_or(last).min(first);
+        let below = values.iter().rev().find(|count| **count < low);
+        let low = below.map_or(1.0, |count| count + 1.0).min(low);
+        Some([first, low, interval.high.unwrap_or(last).max(first)])
+    }
 }
 
 /// One quantity as a function of the count.

@@ -65,20 +65,16 @@ impl Evidence<'_> {
             .ok_or_else(|| "the run has no curve of it against the number of senders".to_owned())
     }
 
-    /// The first number of senders that fills the core. What lies between two counts was not measured: it is above the last one at
-    /// which the core was not full, or may not have been.
+    /// The first number of senders that fills the core.
     fn full(&self, curve: &CurveReport) -> Answer<Estimate> {
         let full = curve.client_cpus_full.as_ref().ok_or_else(no_cpus)?;
-        let first = full.first_full.ok_or_else(|| never(curve))?;
+        full.first_full.ok_or_else(|| never(curve))?;
         let few = || "too few blocks for the number of senders that fills the core".to_owned();
-        let interval = full.interval.as_ref().ok_or_else(few)?;
-        let last = curve.values.last().copied().unwrap_or(first);
-        let low = interval.low.unwrap_or(last).min(first);
-        let below = curve.values.iter().rev().find(|count| **count < low);
+        let [value, low, high] = full.first_full_between(&curve.values).ok_or_else(few)?;
         Ok(Estimate {
-            value: first,
-            low: below.map_or(1.0, |count| count + 1.0).min(low),
-            high: interval.high.unwrap_or(last).max(first),
+            value,
+            low,
+            high,
             confidence: self.report.run.confidence,
             n: self.report.run.blocks as usize,
         })
