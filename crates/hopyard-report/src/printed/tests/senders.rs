@@ -1,7 +1,7 @@
 //! Figures along curves, and pictures with the printed points.
 
 use super::super::evidence::Evidence;
-use super::{file, text};
+use super::{evidence, file, text};
 use crate::assess::testing::curves::{Shown, senders};
 use crate::assess::{assess_for, observations};
 use crate::model::stored::Run;
@@ -28,11 +28,8 @@ fn places_along_the_curves() {
     let (file, run) = (file("planetlab-containers-2007"), run());
     let (report, seen) = (assess_for(&run, &[]), observations(&run));
     let evidence = Evidence {
-        file: &file,
-        stand: file.stand("planetlab-containers-2007").unwrap(),
-        report: &report,
-        run: &run,
         seen: &seen,
+        ..evidence(&file, &report, &run)
     };
     insta::assert_snapshot!(text(&evidence, "One core and its senders"), @r"
     One core and its senders (text of the message)
@@ -108,11 +105,8 @@ fn a_core_may_be_full_from_behind_the_last_number_at_which_it_was_not() {
             }
         }
         let evidence = Evidence {
-            file: &file,
-            stand: file.stand("planetlab-containers-2007").unwrap(),
-            report: &report,
-            run: &run,
             seen: &seen,
+            ..evidence(&file, &report, &run)
         };
         let text = text(&evidence, "One core and its senders");
         let mut lines = text.lines().map(str::to_owned);
@@ -140,11 +134,8 @@ fn a_curve_with_traffic_that_went_another_way_is_not_compared() {
     astray.unwrap().way.proved = false;
     let (report, seen) = (assess_for(&run, &[]), observations(&run));
     let evidence = Evidence {
-        file: &file,
-        stand: file.stand("planetlab-containers-2007").unwrap(),
-        report: &report,
-        run: &run,
         seen: &seen,
+        ..evidence(&file, &report, &run)
     };
     let text = text(&evidence, "Jitter and bursts");
     let mut lines = text.lines();
@@ -158,11 +149,8 @@ fn pictures_have_the_printed_points() {
     let (file, run) = (file("planetlab-containers-2007"), run());
     let (report, seen) = (assess_for(&run, &[]), observations(&run));
     let evidence = Evidence {
-        file: &file,
-        stand: file.stand("planetlab-containers-2007").unwrap(),
-        report: &report,
-        run: &run,
         seen: &seen,
+        ..evidence(&file, &report, &run)
     };
     let plots = evidence.pictures();
     // Pictures of one size only; jitter over time belongs to another plan.
