@@ -33,6 +33,7 @@ pub mod ovs;
 mod own_chains;
 mod part;
 pub mod paths;
+mod processes;
 mod random;
 mod reach;
 mod redirect;

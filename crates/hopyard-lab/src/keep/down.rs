@@ -11,7 +11,7 @@ use super::survey::{Identity, identity};
 use super::{HOME, STATE, directory, draft, read, state_in};
 use crate::owner::{Life, Owner};
 use crate::part::{Part, Undone, undo};
-use crate::{Error, Result, role};
+use crate::{Error, Result, processes, role};
 
 /// What came of taking a lab down.
 pub(crate) struct TakenDown {
@@ -190,13 +190,8 @@ fn delete_pairs(file: &Path) -> Undone {
 
 /// Processes in these network namespaces (`net:[INODE]`), and the role of the namespace.
 fn processes_in<'a>(spaces: &HashMap<String, &'a str>) -> Vec<(u32, &'a str)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter_map(|pid| {
-            let link = fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
-            Some((pid, *spaces.get(link.to_str()?)?))
-        })
+    processes::with_namespace("net")
+        .filter_map(|(pid, space)| Some((pid, *spaces.get(space.to_str()?)?)))
         .collect()
 }
 
