@@ -4,30 +4,28 @@
 //! that when a device changes its namespace; and the lab's namespace is mounted on a file, since a virtual device would go with it.
 //! So whoever ends, and however, `hopyard clean` finds both and puts the card back.
 
+mod carrier;
+mod check;
 mod tcx;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
-use std::time::{Duration, Instant};
 
 use hopyard_net::{DeviceConfig, Handle, Link, NetNs, Offload};
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::carrier::wait_for_carrier;
 use super::daemon::Home;
 use super::error::Cable;
 use super::part::{Kind, Names, Part, Undone};
 use super::{Error, LabId, Result};
 use crate::bounded;
-use crate::load::remote;
 
 /// A directory for each card that a lab has.
 const HOME: Home = Home::new("card", "/run/hopyard-cards", &[]);
 const RECORD: &str = "record.json";
 /// The lab's namespace, which the card is in.
 const NAMESPACE: &str = "namespace";
-/// A cable needs some seconds until both ends have agreed on a speed.
-const CARRIER: Duration = Duration::from_secs(15);
 
 pub(super) static CARDS: Cards = Cards;
 
@@ -50,7 +48,7 @@ struct Record {
     /// Its index where it belongs; records of earlier versions have none.
     #[serde(default)]
     index: Option<u32>,
-    /// Its Ethernet address.
+    /// Its Ethernet address, by which it is known where the kernel itself moved it home.
     #[serde(default)]
     mac: Option<[u8; 6]>,
     /// Its name in the lab.
@@ -77,8 +75,8 @@ pub(super) fn take(lab: LabId, card: &str, into: &Handle, within: &str, mtu: u32
     // It may be an altname (`ip link property`): the kernel finds the device by it, and would not give it that name again.
     let link = home.link(card)?;
     let card = &*link.name;
-    check(&home, card)?;
-    check_is_back(&home, card)?;
+    check::is_free(&home, card)?;
+    check::is_back(&home, card)?;
     let config = home.device_config(card)?;
     let record = Record {
         what: format!(
@@ -130,114 +128,7 @@ fn write(directory: &std::path::Path, record: &Record) -> Result<()> {
         })
 }
 
-/// What keeps a card from being a lab's: it is in use for something else, or could not be put back as it is.
-fn check(home: &Handle, card: &str) -> Result<()> {
-    let refuse = |why: String| {
-        Err(Error::Cable(Cable::Card {
-            card: card.to_owned(),
-            why,
-        }))
-    };
-    let link = home.link(card)?;
-    if card == "lo" {
-        return refuse("it is the loopback device".to_owned());
-    }
-    if link.master.is_some() {
-        return refuse("it is a port of a bridge or bond: take it out first".to_owned());
-    }
-    if link.xdp.is_some() {
-        return refuse("it has an XDP program, which would go: remove it first".to_owned());
-    }
-    let programs = tcx::programs_at(home, card)?;
-    if !programs.is_empty() {
-        return refuse(format!(
-            "it has eBPF programs at its tcx hooks, which would get the frames of the lab ({}): detach them first",
-            programs.join(", ")
-        ));
-    }
-    if home.devices_of_default_routes()?.contains(&link.index) {
-        return refuse(
-            "the default route goes by it, so this machine would be cut off while the lab has it: name a card that the machine \
-             can do without"
-                .to_owned(),
-        );
-    }
-    if home.devices_of_routes_by_next_hops()?.contains(&link.index) {
-        return refuse(
-            "a route with several next hops, or with one of `ip nexthop`, goes by it, which could not be put back: remove that first"
-                .to_owned(),
-        );
-    }
-    let own: Vec<IpAddr> = home
-        .addresses()?
-        .into_iter()
-        .filter(|(device, ip)| *device == link.index && ip.is_ipv4())
-        .map(|(_, ip)| ip)
-        .collect();
-    let from_it = home.devices_of_routes_from(&own)?;
-    if let Some(other) = from_it.into_iter().find(|device| *device != link.index) {
-        let links = home.links()?;
-        let other = links.iter().find(|known| known.index == other);
-        return refuse(format!(
-            "a route by `{}` has an address of this card as its source, and the kernel would remove it with the address: remove that \
-             route first, or its `src`",
-            other.map_or("another device", |other| &other.name)
-        ));
-    }
-    let mut uppers = home
-        .links()?
-        .into_iter()
-        .filter(|other| other.lower == Some(link.index) && other.lower_ns.is_none());
-    if let Some(upper) = uppers.find(|other| other.kind.as_deref() != Some("veth")) {
-        return refuse(format!(
-            "device `{}` is on top of it, and would go: remove that first",
-            upper.name
-        ));
-    }
-    let qdiscs = home.qdiscs_of_user(card)?;
-    if !qdiscs.is_empty() {
-        return refuse(format!(
-            "it has queueing disciplines that cannot be put back ({}): remove them first",
-            qdiscs.join(", ")
-        ));
-    }
-    let hooks = home.nft_hooks_of(card)?;
-    if !hooks.is_empty() {
-        return refuse(format!(
-            "nftables has it in {}, which would lose it: take it out there first",
-            hooks.join(", ")
-        ));
-    }
-    Ok(())
-}
-
-/// Checks that no earlier lab left the card without its configuration: the next one would record that as what to restore.
-fn check_is_back(home: &Handle, card: &str) -> Result<()> {
-    let here = home.ns().inode()?;
-    for lab in HOME.names()? {
-        let file = HOME.directory(&lab).join(RECORD);
-        let text = match bounded::read(&file) {
-            // Another program may just be removing it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            text => text,
-        };
-        let record = text.and_then(|text| Ok(serde_json::from_slice::<Record>(&text)?));
-        // A record that cannot be read may be of this card.
-        let is_of_another = record.is_ok_and(|record| record.card != card || record.home != here);
-        if !is_of_another {
-            return Err(Error::Cable(Cable::Card {
-                card: card.to_owned(),
-                why: format!(
-                    "an earlier lab did not restore its configuration (see {}): run `hopyard clean` first",
-                    file.display()
-                ),
-            }));
-        }
-    }
-    Ok(())
-}
-
-/// Has a card bring frames to stations behind it that the kernel does not know, as the direct switch has them: each as it came.
+/// Has a card pass up frames for Ethernet addresses other than its own, as those of the direct switch's ports, and not join them (LRO).
 pub(super) fn serve_stations_behind(lab: &Handle, within: &str) -> Result<()> {
     /// By the kernel's name.
     const LRO: &str = "rx-lro";
@@ -245,27 +136,6 @@ pub(super) fn serve_stations_behind(lab: &Handle, within: &str) -> Result<()> {
     if lab.offload_features(within)?.get(LRO) == Some(&true) {
         let off = BTreeMap::from([(LRO.to_owned(), false)]);
         lab.restore_offload_features(within, &off)?;
-    }
-    Ok(())
-}
-
-/// Waits until the card `card`, which is called `within`, has a carrier.
-pub(super) fn wait_for_carrier(handle: &Handle, card: &str, within: &str) -> Result<()> {
-    let deadline = Instant::now() + CARRIER;
-    while !handle.settle(within)? {
-        if crate::signals::interrupted() {
-            return Err(Error::Worker(remote::Error::Interrupted));
-        }
-        if Instant::now() > deadline {
-            return Err(Error::Cable(Cable::Card {
-                card: card.to_owned(),
-                why: format!(
-                    "no carrier within {} s: is the other end connected and up?",
-                    CARRIER.as_secs()
-                ),
-            }));
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
@@ -354,7 +224,7 @@ fn put_back(lab: &str) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Gives a card its name that the kernel took out of the lab's namespace when that ended.
+/// Gives a card its name back that the kernel itself moved home when the lab's namespace ended.
 fn rename_back(record: &Record, home: &Handle) -> Result<()> {
     if record.within == record.card || home.link(&record.card).is_ok() {
         return Ok(());

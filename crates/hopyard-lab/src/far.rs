@@ -396,13 +396,4 @@ impl Builder {
         self.push(far);
         self.wait_for_cable()
     }
-
-    /// Waits until this machine's card has a carrier, if there is one.
-    pub(crate) fn wait_for_cable(&mut self) -> Result<()> {
-        let uplink = self.endpoints.as_ref().and_then(|e| e.uplink.as_ref());
-        let Some(card) = uplink.map(|uplink| uplink.card.clone()) else {
-            return Ok(());
-        };
-        card::wait_for_carrier(self.space(role::HUB)?, &card, UPLINK)
-    }
 }
