@@ -1,5 +1,6 @@
-//! Making, changing, listing and deleting devices.
+//! Making, changing and listing devices.
 
+mod delete;
 mod place;
 pub(crate) mod read;
 
@@ -9,14 +10,12 @@ use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 
 use crate::error::{Error, Result};
 use crate::ethtool;
-use crate::handle::{Handle, check_name, missing_device, refused};
+use crate::handle::{Handle, check_name, missing_device};
 use crate::kind::{self, LinkKind, NewLink};
 use crate::netns::NetNs;
 
 /// Bytes of `struct ifinfomsg`.
 pub(crate) const IFINFOMSG: usize = 16;
-/// The device group of what is about to be deleted; any number but 0, the group of all others.
-const DOOMED: u32 = 0x686f_7079;
 pub(crate) const IFLA_LINKINFO: u16 = 18;
 pub(crate) const IFLA_INFO_KIND: u16 = 1;
 
@@ -129,66 +128,6 @@ impl Handle {
             })?;
         }
         Ok(())
-    }
-
-    /// Deletes a device; the other end of a pair goes with it, before this returns.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] if there is none of that name.
-    pub fn delete_link(&self, name: &str) -> Result<()> {
-        let message = RouteNetlinkMessage::DelLink(named(name));
-        self.ask(&format!("delete device `{name}`"), name, message, 0)
-            .map(drop)
-    }
-
-    /// Deletes several devices at once, and with them the other ends of pairs, before this returns.
-    ///
-    /// Deleting waits for readers of the device (`rcu_barrier` in `netdev_run_todo`), some 30 ms each
-    /// time; this waits once. The devices are put into a device group of their own for it. Names that
-    /// do not exist (any more) are passed over.
-    ///
-    /// # Errors
-    /// [`Error::Kernel`] (`EOPNOTSUPP`) when one of them cannot be deleted; then none is, and they are out of that group again.
-    pub fn delete_links(&self, names: &[&str]) -> Result<()> {
-        let what = format!("delete devices `{}`", names.join("`, `"));
-        let mut found = Vec::new();
-        let deleted = self.delete_as_group(&what, names, &mut found);
-        match deleted {
-            // Somebody else deletes such a group at the same time.
-            Err(error) if error.errno() == Some(libc::ENODEV) => Ok(()),
-            Err(error) => {
-                for name in found {
-                    // The first problem is the one to report.
-                    let _ = self.change(&what, name, with(name, LinkAttribute::Group(0)));
-                }
-                Err(error)
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-
-    fn delete_as_group<'a>(
-        &self,
-        what: &str,
-        names: &[&'a str],
-        found: &mut Vec<&'a str>,
-    ) -> Result<()> {
-        for name in names {
-            let message = with(name, LinkAttribute::Group(DOOMED));
-            match self.change(what, name, message) {
-                Ok(()) => found.push(name),
-                Err(Error::Missing { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if found.is_empty() {
-            return Ok(());
-        }
-        let mut message = LinkMessage::default();
-        message.attributes.push(LinkAttribute::Group(DOOMED));
-        self.request(RouteNetlinkMessage::DelLink(message), 0)
-            .map(drop)
-            .map_err(|refusal| refused(what, refusal))
     }
 
     /// All devices of the namespace, by index.
