@@ -1,6 +1,7 @@
 //! The orchestrator: executes a plan, block by block, and stores the samples.
 
 mod blocks;
+mod environment;
 mod estimate;
 mod groups;
 pub mod guest;
@@ -17,11 +18,9 @@ pub use resume::{check_machine, guest_kernel_again, options_again, quoted, resum
 use crate::assess::{self, SoFar};
 use crate::lab::{self, Endpoints};
 use crate::measure::{self, Sampler};
-use crate::meter;
 use crate::model::stored::left_out_in_words;
 use crate::model::{
-    Blocks, Cell, Cpus, Environment, Placement, ProfileWindow, Sample, Settings, SettingsReport,
-    SplitCpus, SwitchedBetween,
+    Blocks, Cell, ProfileWindow, Sample, Settings, SettingsReport, SwitchedBetween,
 };
 use crate::plan::{self, Expanded, Plan};
 use crate::settings::Host;
@@ -173,14 +172,7 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         return Err(Error::Nothing(cause));
     }
     let started = jiff::Timestamp::now();
-    let environment = meter::environment::capture(&sampler.meter);
-    // Between endpoints that exist, workers read their own machines, and say themselves what they cannot see.
-    let is_read_there = plan.endpoints.as_ref().is_some_and(|e| e.uplink.is_none());
-    let environment = Environment {
-        split_cpus: split_cpus()?,
-        others_hidden: environment.others_hidden.clone().filter(|_| !is_read_there),
-        ..environment
-    };
+    let environment = environment::of_run(plan, &sampler)?;
     // The last trial: from here on the host must be restored.
     let mut host = plan.settings.clone().map(Host::new);
     if let Some(host) = host.as_mut().filter(|_| plan.limit_asked) {
@@ -249,16 +241,6 @@ pub fn prepare(plan: &Plan, seed: u64) -> Result<Prepared, Error> {
         before: None,
         host: RefCell::new(host),
     })
-}
-
-/// The CPUs of the two ends on this machine under the default placement.
-fn split_cpus() -> Result<Option<SplitCpus>, Error> {
-    let allowed = hopyard_net::cpu::current_affinity().map_err(measure::Error::from)?;
-    let split = measure::places(Placement::Split, &allowed).ok();
-    Ok(split.map(|split| SplitCpus {
-        client: Cpus(split.client),
-        server: Cpus(split.server),
-    }))
 }
 
 /// Tries the commands of two settings, and decides when to switch.
