@@ -258,11 +258,11 @@ impl Check {
         verdict: ClaimVerdict,
         is_diluted: bool,
     ) -> Option<&str> {
-        let bounds = [self.at_least, self.at_most];
+        let least = self.at_least.unwrap_or(1.0);
+        let most = self.at_most.unwrap_or(1.0);
         // Ratios nearer to 1 may leave these bounds, or stay within, without those of the one end doing so.
-        let [leaves, stays] = match bounds.map(|bound| bound.unwrap_or(1.0)) {
-            [least, most] => [least > 1.0 || most < 1.0, least < 1.0 || most > 1.0],
-        };
+        let leaves = least > 1.0 || most < 1.0;
+        let stays = least < 1.0 || most > 1.0;
         let diluted = |is_it: bool| (is_diluted && is_it).then_some(BOTH_ENDS);
         match verdict {
             ClaimVerdict::Fails => self.weaker.as_deref().or(diluted(leaves)),

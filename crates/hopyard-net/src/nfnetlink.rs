@@ -104,12 +104,13 @@ fn answer(socket: &Socket, request: &[u8]) -> io::Result<(Vec<Vec<u8>>, bool)> {
             let kind = of(4);
             is_interrupted |= kind != NLMSG_ERROR && of(6) & DUMP_INTERRUPTED != 0;
             match kind {
-                NLMSG_ERROR => return outcome(message).map(|()| (messages, is_interrupted)),
                 // It has the outcome of the dump, if anything.
                 NLMSG_DONE if message.len() < NLMSG_HEADER + 4 => {
                     return Ok((messages, is_interrupted));
                 }
-                NLMSG_DONE => return outcome(message).map(|()| (messages, is_interrupted)),
+                NLMSG_ERROR | NLMSG_DONE => {
+                    return outcome(message).map(|()| (messages, is_interrupted));
+                }
                 _ => messages.push(message.to_vec()),
             }
         }

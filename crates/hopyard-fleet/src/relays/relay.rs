@@ -199,11 +199,11 @@ impl Relay {
                 return Err(format!("it told a cause of {cause} bytes"));
             }
         }
-        let silent = answers.iter().flatten().filter_map(|answer| match answer {
+        let mut silent = answers.iter().flatten().filter_map(|answer| match answer {
             Answer::No(how) => Some(how.len()),
             Answer::Yes => None,
         });
-        if let Some(long) = silent.into_iter().find(|bytes| *bytes > LONGEST_CAUSE) {
+        if let Some(long) = silent.find(|bytes| *bytes > LONGEST_CAUSE) {
             return Err(format!("it told of no answer in {long} bytes"));
         }
         let is_another = outcome.as_ref().is_some_and(|o| o.attempt != attempt);

@@ -25,7 +25,7 @@ pub struct Expanded {
     pub cells: Vec<Cell>,
     /// Paths that were left out because this host cannot build them: name and reason.
     pub left_out: Vec<(String, String)>,
-    /// Paths without the cells of a load that they do not carry: name and what they do not.
+    /// Paths that lack the cells of some load, which they do not carry: name and reason.
     pub without: Vec<(String, String)>,
 }
 
@@ -139,11 +139,10 @@ pub fn expand(plan: &Plan) -> Result<Expanded, Error> {
             Plan::SETTING
         )));
     }
-    without.dedup();
     Ok(Expanded {
         cells,
         left_out,
-        without,
+        without: distinct(without),
     })
 }
 
