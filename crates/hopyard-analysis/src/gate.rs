@@ -34,8 +34,8 @@ pub(super) struct Ruling {
 }
 
 impl Ruling {
-    /// `smallest_detectable` are those of [`stats::judge`]. The gate is blind to a comparison if that is larger than the loss, or the
-    /// loss that was seen is, unless the comparison shows that there is no such loss.
+    /// `smallest_detectable` are those of [`stats::judge`]. The gate is blind to a comparison that could not have shown the loss (unless it
+    /// shows that there is no such loss), and to one that saw a larger loss and does not show it.
     pub(super) fn of(
         entries: &[Guarded<'_>],
         smallest_detectable: &[f64],

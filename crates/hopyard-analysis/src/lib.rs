@@ -171,8 +171,8 @@ pub fn settled(header: &Header, samples: &[&Sample]) -> bool {
     stats::settled_width(&estimates, header.half_width)
 }
 
-/// Whether the CPU time of a cell is not waited for: its machine could not read it in any window so far, and in so many. Where it runs in a
-/// container or may not visit its CPUs, it never can.
+/// Whether a run no longer waits for the CPU time of a cell: after some windows its machine could read it in none. In a container, or
+/// where it may not visit its CPUs, it never can.
 fn cpu_is_given_up(measured: &[&Measurement]) -> bool {
     measured.len() >= GIVEN_UP_AFTER as usize && measured.iter().all(|m| m.cpu.is_partial)
 }

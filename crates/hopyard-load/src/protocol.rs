@@ -159,8 +159,8 @@ impl Timetable {
         self.ahead_by(i64::try_from(ns).unwrap_or(i64::MAX))
     }
 
-    /// More traffic before and after the window, as clocks that may be apart by so many ns need it for both ends to be busy in the
-    /// whole window of either.
+    /// With more traffic before and after the window: so both ends are busy during the window of either, though their clocks may be
+    /// apart by so many ns.
     #[must_use]
     pub fn wider_by(self, ns: u64) -> Self {
         Self {

@@ -38,8 +38,8 @@ pub struct Gate {
     pub comparisons: usize,
     /// Comparisons that failed it.
     pub tripped: usize,
-    /// Comparisons that leave such a loss open: too noisy, or it was seen and not shown, without a verdict, or of a cell that failed in some or all of its samples; of
-    /// a diff also what B lost, and cells whose figures of B are doubtful.
+    /// Comparisons that leave such a loss open: those that are too noisy, that saw one and do not show it, that have no verdict, or whose
+    /// cell failed in some or all samples. In a diff also cells that B lacks, and those whose figures of B are doubtful.
     pub blind: usize,
     /// How many of `blind` are blind because samples failed or figures are missing, not because of scatter or too few blocks.
     #[serde(default)]

@@ -147,7 +147,7 @@ impl RealtimeGuard {
 impl Drop for RealtimeGuard {
     fn drop(&mut self) {
         if set_scheduler(self.before, self.priority_before).is_err() {
-            // Only who has CAP_SYS_NICE may take back that children are not so. What it is about is over.
+            // Without CAP_SYS_NICE the flag cannot be taken off again (`user_check_sched_setscheduler`); the policy can.
             let policy = self.before | libc::SCHED_RESET_ON_FORK;
             let _ = set_scheduler(policy, self.priority_before);
         }

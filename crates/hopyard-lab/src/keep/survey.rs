@@ -76,7 +76,7 @@ pub fn survey() -> Result<Survey> {
             },
         };
         match owner.life() {
-            // It may have completed the lab meanwhile, and nobody changes it any more.
+            // The builder may have completed the lab since we looked; now nobody changes it any more.
             Life::Gone => match look(&name, seen) {
                 Look::Whole(kept) => survey.whole.push(*kept),
                 _ => survey.unfinished.push(Unfinished { name, seen }),

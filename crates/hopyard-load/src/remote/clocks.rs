@@ -55,7 +55,7 @@ impl ClockOffset {
         self.ahead_ns.abs_diff(other.ahead_ns) <= unsure + 1
     }
 
-    /// How far it has moved against ours until a later reading, at least: readings through a slow pipe differ without that.
+    /// How far it has moved against ours until a later reading, at least: what the uncertainty of the two explains does not count.
     #[must_use]
     pub fn moved(self, later: Self) -> Duration {
         let apart = self.ahead_ns.abs_diff(later.ahead_ns);

@@ -104,8 +104,8 @@ impl<'a> Blocks<'a> {
             }
             if record.is_full(block) {
                 observer.note(&format!(
-                    "it ends after {block} blocks: more could not be read again. Longer windows (--window) or fewer cells say more in as \
-                     many blocks"
+                    "the run ends after {block} blocks, since with one more its file may be too large to be read again. Longer windows \
+                     (--window) or fewer cells say more in as many blocks"
                 ));
                 break;
             }

@@ -42,8 +42,7 @@ pub trait Record {
     /// # Errors
     /// As for a sample.
     fn append_profile(&mut self, profile: &ProfileWindow) -> Result<(), Error>;
-    /// Whether another block may not fit beside the first `blocks`: what is stored has to be read again, and of files with more than
-    /// some bytes nothing is.
+    /// Whether another block may not fit beside the first `blocks`: a file that is too large is not read again.
     fn is_full(&self, _blocks: u32) -> bool {
         false
     }
