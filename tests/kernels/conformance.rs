@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::cli::PROGRAM;
 use crate::support::kernels::backported_kernel;
 use crate::support::walk::{ASKED, has_programs, is_asked_for};
-use crate::support::{SLOWER, beside, skip, tell};
+use crate::support::{SLOWER, beside_first, skip, tell};
 
 /// Every path that this machine may lack takes an emulated CPU four minutes, and three times as long on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(1500);
@@ -68,7 +68,7 @@ sleep 1000
 
 #[test]
 fn paths_that_this_kernel_lacks_conform_inside_a_guest() {
-    let _beside = beside();
+    let _beside = beside_first();
     let lacking: Vec<&lab::Path> = lab::PATHS
         .iter()
         .copied()

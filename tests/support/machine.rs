@@ -28,6 +28,8 @@ struct Machine {
     beside: usize,
     /// Those that are to run beside others go before those that want it alone, so that several of them run where there are several.
     queued: usize,
+    /// Those that go before all others.
+    first: usize,
     waiting: usize,
 }
 
@@ -35,6 +37,7 @@ static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     alone: false,
     beside: 0,
     queued: 0,
+    first: 0,
     waiting: 0,
 });
 static CHANGED: Condvar = Condvar::new();
@@ -63,7 +66,7 @@ pub(crate) struct Waiting(Instant);
 
 pub(crate) fn alone() -> Alone {
     need_root();
-    let is_taken = |m: &Machine| m.alone || m.beside > 0 || m.queued > 0 || m.waiting > 0;
+    let is_taken = |m: &Machine| m.alone || m.beside + m.queued + m.first + m.waiting > 0;
     let mut machine = wait_while(machine(), is_taken);
     machine.alone = true;
     Alone(Instant::now())
@@ -73,9 +76,22 @@ pub(crate) fn beside() -> Beside {
     need_root();
     let mut machine = machine();
     machine.queued += 1;
-    let mut machine = wait_while(machine, |m| m.alone || m.beside >= BESIDE);
+    let is_full = |m: &Machine| m.alone || m.beside >= BESIDE || m.first > 0;
+    let mut machine = wait_while(machine, is_full);
     machine.queued -= 1;
     machine.beside += 1;
+    Beside(Instant::now())
+}
+
+/// The same before the others, for what takes longest: at the end nothing would be left to run beside it.
+pub(crate) fn beside_first() -> Beside {
+    need_root();
+    let mut machine = machine();
+    machine.first += 1;
+    let mut machine = wait_while(machine, |m| m.alone || m.beside >= BESIDE);
+    machine.first -= 1;
+    machine.beside += 1;
+    CHANGED.notify_all();
     Beside(Instant::now())
 }
 

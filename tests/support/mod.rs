@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use apart::{apart, apart_waiting};
 pub(crate) use chance::{mostly, unless_disturbed};
-pub(crate) use machine::{alone, beside, waiting};
+pub(crate) use machine::{alone, beside, beside_first, waiting};
 pub(crate) use skip::{skip, skip_part};
 
 use hopyard::lab::Lab;
