@@ -52,6 +52,9 @@ pub(crate) struct Decide {
     /// Only these tables
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     only: Vec<String>,
+    /// Turns beside these methods alone, which takes less time
+    #[arg(long, value_delimiter = ',', value_name = "METHOD,…", value_enum, default_values_t = Way::OTHERS)]
+    against: Vec<Way>,
     /// How often each method measures each table, with the hog and without it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     tables: u16,
@@ -72,6 +75,15 @@ struct Task {
     repetition: usize,
 }
 
+impl Decide {
+    /// Each once, in the order of the report.
+    fn methods(&self) -> Vec<Way> {
+        let others = Way::OTHERS.into_iter();
+        let asked = others.filter(|way| self.against.contains(way));
+        asked.chain([Way::Turns]).collect()
+    }
+}
+
 /// Runs everything; true if no target was missed, and no table failed that must not ([`failed`]).
 pub(crate) fn run(options: &Decide) -> Result<bool> {
     signals::listen().map_err(io_error("cannot listen to signals"))?;
@@ -82,7 +94,8 @@ pub(crate) fn run(options: &Decide) -> Result<bool> {
     let mut ways = ways(options)?;
     let versions = versions(&ways, &questions)?;
     ways.prepare(&questions)?;
-    let tasks = tasks(&questions, repetitions, options.seed);
+    let methods = options.methods();
+    let tasks = tasks(&questions, &methods, repetitions, options.seed);
     let mut records = Vec::with_capacity(tasks.len());
     for (done, task) in (0_u64..).zip(&tasks) {
         note(format_args!(
@@ -96,8 +109,11 @@ pub(crate) fn run(options: &Decide) -> Result<bool> {
         ));
         records.push(ask(&ways, *task, &verify, options.seed + done)?);
     }
-    let of = |hog: bool| Way::ALL.map(|way| Tally::of(&records, way, hog));
-    let tallies: Vec<Tally> = [false, true].into_iter().flat_map(of).collect();
+    let of = |hog: bool| methods.iter().map(move |&way| (way, hog));
+    let each = [false, true].into_iter().flat_map(of);
+    let tallies: Vec<Tally> = each
+        .map(|(way, hog)| Tally::of(&records, way, hog))
+        .collect();
     let targets = target::all(&tallies);
     print(options, &versions, &report::text(&tallies, &targets))
         .map_err(io_error("cannot print"))?;
@@ -167,14 +183,19 @@ fn ask(ways: &Ways, task: Task, verify: &Path, seed: u64) -> Result<Record> {
     })
 }
 
-/// Every table once in each repetition, with every method, with the hog and without it, in random order.
-fn tasks(questions: &[&'static Question], repetitions: usize, seed: u64) -> Vec<Task> {
+/// Every table once in each repetition, with each of the methods, with the hog and without it, in random order.
+fn tasks(
+    questions: &[&'static Question],
+    methods: &[Way],
+    repetitions: usize,
+    seed: u64,
+) -> Vec<Task> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut all = Vec::new();
     for repetition in 0..repetitions {
         let mut some: Vec<Task> = Vec::new();
         for &question in questions {
-            for way in Way::ALL {
+            for &way in methods {
                 some.extend([false, true].map(|hog| Task {
                     question,
                     way,
@@ -328,7 +349,7 @@ mod tests {
             };
             let questions = chosen(&options).unwrap();
             let cells: usize = questions.iter().map(|q| q.cells().len()).sum();
-            let each = Way::ALL.len() * 2;
+            let each = options.methods().len() * 2;
             let time = (cells * each) as u64 * seconds + (3 * questions.len() * each) as u64;
             assert!(time as f64 / 60.0 <= minutes, "{time} s");
         }
@@ -350,10 +371,21 @@ mod tests {
     }
 
     #[test]
+    fn turns_are_always_asked() {
+        let methods = |words: &[&str]| options(words).methods();
+        let twice = methods(&["--against", "netperf,windows,netperf"]);
+        assert_eq!(twice, [Way::Windows, Way::Netperf, Way::Turns]);
+        let words = ["decide", "--against", "turns"];
+        assert!(<Words as clap::Parser>::try_parse_from(words).is_err());
+    }
+
+    #[test]
     fn every_way_is_asked_alike_and_in_no_order_of_its_own() {
         let questions: Vec<_> = QUESTIONS.iter().collect();
-        let tasks = tasks(&questions, 2, 1);
-        for way in Way::ALL {
+        let methods = options(&[]).methods();
+        assert_eq!(methods.len(), 4);
+        let tasks = tasks(&questions, &methods, 2, 1);
+        for way in methods {
             for hog in [false, true] {
                 let some = tasks.iter().filter(|t| t.way == way && t.hog == hog);
                 assert_eq!(some.count(), 2 * QUESTIONS.len());

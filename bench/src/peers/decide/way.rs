@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::tools::Tool;
 
 /// A method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Way {
     /// The release before turns.
@@ -27,11 +27,13 @@ pub(super) enum Way {
     /// Loops that end as netperf's do.
     Netperf,
     /// This release.
+    #[value(skip)]
     Turns,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 4] = [Self::Windows, Self::Benchstat, Self::Netperf, Self::Turns];
+    /// What turns are compared with.
+    pub(super) const OTHERS: [Self; 3] = [Self::Windows, Self::Benchstat, Self::Netperf];
 
     /// Whether hopyard makes the load.
     pub(super) fn is_hopyard(self) -> bool {
