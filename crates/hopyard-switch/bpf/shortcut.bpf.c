@@ -47,6 +47,18 @@ static __always_inline bool is_guests(const struct port *port, const struct gues
 	       guest->nd_net.net->net_cookie == arrived->netns;
 }
 
+/*
+ * Is a socket in the namespace of the guest's end of this port? That may have moved since they were joined: the socket's frames
+ * would not get here. A socket that was freed since reads as anything, and is nowhere.
+ */
+static __always_inline bool is_at(__u64 sock, __u32 slot)
+{
+	const struct port *port = port_of(slot);
+
+	return port && KERNEL(sock, sock)->__sk_common.skc_net.net ==
+			       peer_of(port->net_device)->nd_net.net;
+}
+
 /* Addresses are written as in struct address_key. */
 static __always_inline bool read_addresses(struct bpf_sock_ops *ops, struct end_key *key)
 {
@@ -149,6 +161,11 @@ static __noinline int established(struct bpf_sock_ops *ops)
 	mine.local_port = ops->local_port;
 	mine.remote_port = bpf_ntohl(ops->remote_port);
 
+	/*
+	 * Once only: who met this socket knows it by its cookie, which it keeps when it connects to somebody else. See connects().
+	 */
+	if (bpf_sk_storage_get(&shortcut_ends, own, 0, 0))
+		return 0;
 	end = bpf_sk_storage_get(&shortcut_ends, own, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!end)
 		return 0;
@@ -163,6 +180,7 @@ static __noinline int established(struct bpf_sock_ops *ops)
 	end->sock = address;
 	end->life = life;
 	end->peer_life = peer_life;
+	end->written = ops->snd_nxt;
 	met.cookie = bpf_get_socket_cookie(ops);
 	met.sock = address;
 	met.end = (__u64)end;
@@ -266,10 +284,28 @@ static __noinline int leave(struct bpf_sock_ops *ops)
 	return 0;
 }
 
+/*
+ * A socket that connects once more (it was disconnected: AF_UNSPEC) is in the map until it is closed, unless it is taken out. What
+ * came by the shortcut and was not read is of the connection before, and goes.
+ */
+static __noinline int connects(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *own = ops->sk;
+	__u64 cookie;
+
+	if (!own || !ops->is_fullsock || !bpf_sk_storage_get(&shortcut_ends, own, 0, 0))
+		return 0;
+	cookie = bpf_get_socket_cookie(ops);
+	bpf_map_delete_elem(&shortcut_sockets, &cookie);
+	return 0;
+}
+
 SEC("sockops")
 int hopyard_joins(struct bpf_sock_ops *ops)
 {
-	if (ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ||
+	if (ops->op == BPF_SOCK_OPS_TCP_CONNECT_CB)
+		connects(ops);
+	else if (ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ||
 	    ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		established(ops);
 	else if (ops->op == BPF_SOCK_OPS_RTT_CB)
@@ -308,18 +344,27 @@ static __noinline bool find_other(struct end *end)
  * to the stack before. That is sure once the reader's program has all of it *and sent something after that*: merely to have
  * read it is not enough, as the reader may still be in the call (MSG_WAITALL, SO_RCVLOWAT), which looks at the stack's
  * queue alone until it ends. So streams that nobody answers stay with the stack.
+ *
+ * Who was in a call before the connection was there (connect by sendto with MSG_FASTOPEN, a send that waited for the handshake)
+ * gives its bytes to the stack without asking here: they show in the stack's number.
  */
 static __always_inline bool is_all_read(struct end *end)
 {
+	__u32 written = KERNEL(end->sock, tcp_sock)->write_seq;
 	__u64 spoken;
 
-	if (!end->by_stack)
+	if (!end->by_stack && written == end->written)
 		return true;
 	spoken = OF_PEER(end, spoken);
-	if ((__u32)(spoken >> 32) == end->heard ||
-	    (__u32)spoken != KERNEL(end->sock, tcp_sock)->write_seq)
+	if (!end->by_stack) {
+		end->by_stack = 1;
+		end->heard = spoken >> 32;
+		return false;
+	}
+	if ((__u32)(spoken >> 32) == end->heard || (__u32)spoken != written)
 		return false;
 	end->by_stack = 0;
+	end->written = written;
 	return true;
 }
 
@@ -344,7 +389,9 @@ static __always_inline bool may_redirect(struct end *end, __u32 size)
 	return set && set->on && (end->peer || find_other(end)) && size <= set->max_message &&
 	       is_all_read(end) && has_room(end, size) && !has_upper_protocol(end) &&
 	       may_talk(end->other.remote_slot, end->life) &&
-	       may_talk(end->other.local_slot, end->peer_life);
+	       may_talk(end->other.local_slot, end->peer_life) &&
+	       is_at(end->sock, end->other.remote_slot) &&
+	       is_at(end->peer_sock, end->other.local_slot);
 }
 
 /* Does the other end still take what comes by the shortcut? With a full barrier: see may_be_sent_to. */
@@ -376,6 +423,9 @@ int hopyard_message(struct sk_msg_md *msg)
 	struct end *end;
 
 	if (!sk)
+		return SK_PASS;
+	/* Shut down, reset, or disconnected: the stack says so, and a message that is redirected is not asked about it. */
+	if (sk->state != TCP_ESTABLISHED && sk->state != TCP_CLOSE_WAIT)
 		return SK_PASS;
 	end = bpf_sk_storage_get(&shortcut_ends, sk, 0, 0);
 	if (!end)

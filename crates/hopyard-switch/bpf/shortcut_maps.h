@@ -9,6 +9,8 @@
 
 #define AF_INET 2
 #define AF_INET6 10
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE_WAIT 8
 #define NO_MAC_HEADER 0xffff
 
 struct net {
@@ -24,6 +26,7 @@ struct sk_buff___arrived {
 
 struct sock {
 	struct {
+		possible_net_t skc_net;
 		struct {
 			__s64 counter;
 		} skc_cookie;
@@ -169,7 +172,7 @@ struct end {
 	__u32 run;       /* messages in a row that were long, or that nobody answered */
 	__u32 leaving;   /* takes nothing by the shortcut any more: read by the other end */
 	__u32 redirected; /* some message went by it */
-	__u32 unused;
+	__u32 written;    /* write_seq up to which the other has all that the stack has */
 };
 
 struct {

@@ -9,7 +9,8 @@ use serde::{Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Loss {
-    /// A blocking `recv` fails with `EAGAIN` when a sender on the same socket was waiting for room and got it.
+    /// A blocking `recv` fails with `EAGAIN` when it wakes without data: a sender on the same socket was waiting for room and got it, or
+    /// a signal came.
     Blocking,
     /// `recv` with `MSG_WAITALL` returns early, or waits for what has come.
     WaitAll,
@@ -32,7 +33,7 @@ pub const LOSSES: [(Loss, &str, &str); 8] = [
     (
         Loss::Blocking,
         "blocking",
-        "a blocking recv may fail with EAGAIN after a send on the same socket had to wait",
+        "a blocking recv may fail with EAGAIN after a send on the same socket had to wait, or at a signal",
     ),
     (
         Loss::WaitAll,

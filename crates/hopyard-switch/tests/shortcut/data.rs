@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hopyard_switch::SHORTCUT_MAX_MESSAGE;
-use nix::sys::socket::{MsgFlags, recv};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, recv, sendto, socket,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -50,6 +52,34 @@ fn receive_in_pieces(mut from: &TcpStream, len: usize, seed: u64) -> Vec<u8> {
         }
     }
     all
+}
+
+/// A call that connects and sends goes by the stack, and asks no program.
+#[test]
+fn what_was_given_to_the_stack_while_connecting_is_not_overtaken() {
+    let world = world("connecting", 2, false);
+    let listener = listen(&world, "g1", v4(2), PORT);
+    let stream = world.inside("g0", || {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        socket(AddressFamily::Inet, SockType::Stream, flags, None).unwrap()
+    });
+    let address = SockaddrIn::new(198, 18, 0, 2, PORT);
+    let flags = MsgFlags::from_bits_retain(nix::libc::MSG_FASTOPEN);
+    sendto(stream.as_raw_fd(), b"head", &address, flags).unwrap();
+    let mut client = TcpStream::from(stream);
+    client.write_all(b"body").unwrap();
+    thread::sleep(Duration::from_millis(100));
+    let (mut server, _) = listener.accept().unwrap();
+    for stream in [&client, &server] {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    }
+    let mut got = [0; 8];
+    server.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"headbody");
+    // They were joined, and use the shortcut once that was answered.
+    ping(&mut client, &mut server);
+    ping(&mut client, &mut server);
+    assert!(counters(&world, "p0").rx_messages > 0);
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Nothing goes by the shortcut that the switch would not let pass.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsRawFd;
 
-use hopyard_net::Handle;
+use hopyard_net::{Handle, NetNs};
 use hopyard_switch::{NewPort, PortChange, ShortcutCounters};
+use nix::sys::socket::SockaddrIn;
 
 use crate::bench::{
-    PORT, change, connect, counters, give_address, join, listen, nothing_arrives, pair, ping, v4,
-    world,
+    PATIENCE, PORT, change, connect, counters, give_address, join, listen, nothing_arrives, pair,
+    ping, v4, world,
 };
 use crate::world::World;
 
@@ -93,6 +95,79 @@ fn a_port_that_is_isolated_gets_nothing_by_the_shortcut_until_it_is_no_more() {
     // What was by frames is read by now, so the shortcut goes on.
     ping(&mut client, &mut server);
     assert!(counters(&world, "p1").tx_messages > before.tx_messages);
+}
+
+/// Connects a socket to nobody (`connect(2)`, AF_UNSPEC), after which it can connect again.
+fn disconnect(stream: &TcpStream) {
+    let nobody = libc::sockaddr {
+        sa_family: libc::AF_UNSPEC as libc::sa_family_t,
+        sa_data: [0; 14],
+    };
+    let size = size_of_val(&nobody) as libc::socklen_t;
+    // SAFETY: the address is there for the call, with its size.
+    let done = unsafe { libc::connect(stream.as_raw_fd(), &raw const nobody, size) };
+    assert_eq!(done, 0);
+}
+
+/// Whoever met the socket in the map knows it by its cookie, which it keeps.
+#[test]
+fn a_socket_that_connects_to_another_sends_to_that_one_alone() {
+    let world = world("reconnected", 3, false);
+    let (mut client, mut first) = pair(&world);
+    ping(&mut client, &mut first);
+    disconnect(&client);
+    let listener = listen(&world, "g2", v4(3), PORT + 1);
+    let address = SockaddrIn::new(198, 18, 0, 3, PORT + 1);
+    nix::sys::socket::connect(client.as_raw_fd(), &address).unwrap();
+    let (mut second, _) = listener.accept().unwrap();
+    second.set_read_timeout(Some(PATIENCE)).unwrap();
+    let before = counters(&world, "p0");
+    client.write_all(b"secret").unwrap();
+    let mut got = [0; 6];
+    second.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"secret");
+    let heard = first.read(&mut got);
+    assert!(!matches!(heard, Ok(1..)), "{heard:?}");
+    // Nor does who was its peer reach it.
+    let _ = first.write(b"late");
+    ping(&mut client, &mut second);
+    assert_eq!(counters(&world, "p0"), before, "it went by the shortcut");
+}
+
+#[test]
+fn a_socket_that_was_shut_down_sends_nothing() {
+    let world = world("shut", 2, false);
+    let (mut client, mut server) = pair(&world);
+    ping(&mut client, &mut server);
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut got = [0];
+    assert_eq!(server.read(&mut got).unwrap(), 0);
+    let refused = client.write(b"x").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
+    assert_eq!(server.read(&mut got).unwrap(), 0);
+    // The other way is open.
+    server.write_all(b"y").unwrap();
+    client.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"y");
+}
+
+/// Frames of the sockets that stayed behind would not reach the switch.
+#[test]
+fn nothing_goes_by_the_shortcut_once_the_guests_end_is_elsewhere() {
+    let world = world("elsewhere", 2, false);
+    let (mut client, mut server) = pair(&world);
+    ping(&mut client, &mut server);
+    let elsewhere = NetNs::create().unwrap();
+    world.inside("g0", || {
+        Handle::here().unwrap().move_to("eth0", &elsewhere).unwrap();
+    });
+    let there = Handle::new(&elsewhere).unwrap();
+    there.set_up("eth0").unwrap();
+    assert!(there.settle("eth0").unwrap());
+    let before = counters(&world, "p1");
+    nothing_arrives(&mut client, &mut server, b"secret");
+    nothing_arrives(&mut server, &mut client, b"secret");
+    assert_eq!(counters(&world, "p1"), before);
 }
 
 /// Frames of such a port take the queue of the host's end, for filters and shapers there.

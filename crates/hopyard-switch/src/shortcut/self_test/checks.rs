@@ -218,6 +218,9 @@ fn half_close(bench: &Bench) -> Checked {
     thread::sleep(Duration::from_millis(5));
     receive_all(&server, 0, 5000)?;
     expect_end(&server)?;
+    if (&client).write(b"x").is_ok() {
+        return Err("a socket that was shut down sent something".to_owned());
+    }
     send_all(&server, 5000, sizes())?;
     drop(server);
     receive_all(&client, 0, 5000)?;
