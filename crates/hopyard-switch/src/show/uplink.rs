@@ -101,8 +101,8 @@ fn changed(config: &Config, was: &str, link: &Link, again: &WayOut) -> Vec<Warni
     warnings
 }
 
-/// What is wrong where an adapter keeps guests' frames off: it takes only what is for the host. Other software devices
-/// filter nothing.
+/// What is wrong where an adapter keeps guests' frames off: it takes only what is for the host. A bridge knows no guest either, since it
+/// does not learn from what its own device sends. Other software devices filter nothing.
 fn filters(link: &Link, is_client: bool) -> Option<String> {
     let name = &link.name;
     if is_client {
@@ -115,7 +115,10 @@ fn filters(link: &Link, is_client: bool) -> Option<String> {
         _ if link.promiscuous => return None,
         None => "an adapter that may take".to_owned(),
         // Each hands on to the devices below that it is to be promiscuous.
-        Some(kind @ ("bond" | "team" | "vlan")) => format!("a {kind}, whose adapters may take"),
+        Some(kind @ ("bond" | "team" | "vlan" | "macsec")) => {
+            format!("a {kind}, whose adapters may take")
+        }
+        Some("bridge") => "a bridge, which hands up".to_owned(),
         Some(_) => return None,
     };
     Some(format!(
@@ -164,6 +167,8 @@ mod tests {
         for (kind, word) in [
             (None, "an adapter that"),
             (Some("bond"), "a bond, whose"),
+            (Some("macsec"), "a macsec, whose"),
+            (Some("bridge"), "a bridge, which hands up no frames"),
             (Some("team"), "a team, whose"),
             (Some("vlan"), "a vlan, whose"),
         ] {
