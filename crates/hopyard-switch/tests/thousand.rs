@@ -187,7 +187,7 @@ fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
             few.clock, few.cpu
         );
         assert!(
-            *cpu < Duration::from_millis(10),
+            *cpu < 3 * few.cpu + Duration::from_millis(1),
             "{what}: {many:?}, {few:?}"
         );
     }
