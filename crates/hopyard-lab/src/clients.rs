@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use hopyard_net::Route;
+
 use super::builder::ETH;
 use super::topology::{Addresses, Client, Endpoint, Subnet, host, role};
 use super::{Builder, Result};
@@ -116,7 +118,7 @@ impl Builder {
     }
 
     /// The other end of a client's cable. At those of containers `own` addresses are the same, with a route to
-    /// the container.
+    /// the container, in a `table` or the main one.
     ///
     /// # Errors
     /// The kernel refused.
@@ -126,6 +128,7 @@ impl Builder {
         role: &'static str,
         device: &str,
         own: Addresses,
+        table: Option<u32>,
     ) -> Result<()> {
         if !role::is_container(slot.role) {
             return self.address(role, device, own);
@@ -136,8 +139,12 @@ impl Builder {
         for (address, prefix) in own {
             handle.add_address(device, address, prefix)?;
         }
-        for to in theirs {
-            handle.add_route(Some(to), None, Some(device))?;
+        let by = handle.link(device)?.index;
+        for (to, prefix) in theirs {
+            handle.make_route(&Route {
+                table,
+                ..Route::new(to, prefix, None, by)
+            })?;
         }
         Ok(())
     }

@@ -9,6 +9,15 @@ use crate::model::{Hop, Peer};
 /// The hub's device towards endpoint `b`.
 const SIDE_B: &str = "veth-b";
 
+/// A routing domain of the hub (VRF).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Domain {
+    /// Its device.
+    pub(crate) device: &'static str,
+    /// The table of its routes.
+    pub(crate) table: u32,
+}
+
 impl Builder {
     /// A veth pair into the hub for each endpoint, and routes: the hub forwards.
     ///
@@ -22,12 +31,13 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Builder::routed`].
-    pub(crate) fn routed_within(&mut self, peer: Peer, domain: Option<&str>) -> Result<Topology> {
+    pub(crate) fn routed_within(&mut self, peer: Peer, domain: Option<Domain>) -> Result<Topology> {
         let hub = Subnet::SIDE_A.host(host::HUB);
         let clients = self.clients(Subnet::SIDE_A, |lab, slot| {
             lab.veth((slot.role, ETH), (role::HUB, &slot.port))?;
             lab.join_domain(&slot.port, domain)?;
-            lab.cable_end(slot, role::HUB, &slot.port, hub)?;
+            let table = domain.map(|domain| domain.table);
+            lab.cable_end(slot, role::HUB, &slot.port, hub, table)?;
             Ok(vec![
                 Hop::tx(slot.role, ETH),
                 Hop::rx(role::HUB, &slot.port),
@@ -51,7 +61,7 @@ impl Builder {
     pub(crate) fn routed_server(
         &mut self,
         peer: Peer,
-        domain: Option<&str>,
+        domain: Option<Domain>,
         way: &mut Vec<Hop>,
     ) -> Result<(Endpoint, &'static str)> {
         let (hub_side, subnet) = if peer == Peer::Far {
@@ -77,9 +87,9 @@ impl Builder {
     }
 
     /// Before it has addresses: the kernel takes those of IPv6 from a device that joins.
-    fn join_domain(&mut self, device: &str, domain: Option<&str>) -> Result<()> {
+    fn join_domain(&mut self, device: &str, domain: Option<Domain>) -> Result<()> {
         match domain {
-            Some(domain) => Ok(self.space(role::HUB)?.set_master(device, domain)?),
+            Some(domain) => Ok(self.space(role::HUB)?.set_master(device, domain.device)?),
             None => Ok(()),
         }
     }

@@ -79,7 +79,7 @@ fn route(lab: &mut Builder, number: u16, client: &Client, far: &Endpoint) -> Res
     let inside = Subnet::SIDE_A.host(host::HUB);
     let outside = Subnet::LAN.host(host::container(number));
     on_uplink(lab, router, ONWARD)?;
-    lab.cable_end(&slot, router, ETH, inside)?;
+    lab.cable_end(&slot, router, ETH, inside, None)?;
     lab.address(router, ONWARD, outside)?;
     let sender = &client.endpoint;
     // Where there are many, they know their neighbours.

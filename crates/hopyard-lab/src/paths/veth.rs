@@ -25,7 +25,7 @@ fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
     let clients = lab.clients(Subnet::LAN, |lab, slot| {
         let end = slot.port_or(device);
         lab.queued_veth((slot.role, ETH), (other, end))?;
-        lab.cable_end(slot, other, end, own)?;
+        lab.cable_end(slot, other, end, own, None)?;
         Ok(vec![Hop::tx(slot.role, ETH), Hop::rx(other, end)])
     })?;
     lab.introduce_by_cable(&clients, other, own)?;

@@ -4,12 +4,14 @@ use hopyard_net::LinkKind;
 
 use super::{Need, Path};
 use crate::model::{Hop, Peer};
+use crate::routing::Domain;
 use crate::topology::role;
 use crate::{Builder, Result, Topology};
 
-/// The domain's device and its table.
-const DOMAIN: &str = "vrf0";
-const TABLE: u32 = 100;
+const DOMAIN: Domain = Domain {
+    device: "vrf0",
+    table: 100,
+};
 
 pub(super) static VRF: Path = Path {
     name: "vrf",
@@ -22,10 +24,11 @@ pub(super) static VRF: Path = Path {
 };
 
 fn build(lab: &mut Builder, peer: Peer) -> Result<Topology> {
-    lab.link(role::HUB, DOMAIN, LinkKind::Vrf { table: TABLE })?;
+    let Domain { device, table } = DOMAIN;
+    lab.link(role::HUB, device, LinkKind::Vrf { table })?;
     let mut topology = lab.routed_within(peer, Some(DOMAIN))?;
     // What comes in by any port counts as received by the domain's device, both ways.
-    let domain = Hop::rx_of_both(role::HUB, DOMAIN);
+    let domain = Hop::rx_of_both(role::HUB, device);
     let last = topology.way.len().saturating_sub(2);
     topology.way.insert(last, domain);
     Ok(topology)
