@@ -105,6 +105,34 @@ fn a_chain_has_bounds_and_is_asked_for_by_name() {
 }
 
 #[test]
+fn half_of_one_endpoint_is_refused() {
+    let _beside = beside();
+    let set = [("flows", "8"), ("routed", "half")];
+    for containers in [&[][..], &[("containers", "native")]] {
+        let set = [&set[..], containers].concat();
+        let cell = cell("forward-each", Peer::Far, LoadKind::UdpFlood, &set);
+        let path = hopyard::lab::path("forward-each").unwrap();
+        let refused = Lab::build(path, Peer::Far, &cell.axes).unwrap_err();
+        let refused = hopyard::chain(&refused);
+        assert!(refused.contains("set `containers=own`"), "{refused}");
+    }
+    let plan = [
+        "run",
+        "--paths",
+        "forward-each",
+        "--peer",
+        "far",
+        "--loads",
+        "udp_flood",
+    ];
+    run(&[&plan[..], &["--set", "flows=8", "--set", "routed=half"]].concat())
+        .exits(2)
+        .says(&[
+            "path `forward-each` has no cell with these values of its axes (containers, routed)",
+        ]);
+}
+
+#[test]
 fn containers_route_side_by_side_all_half_or_none_of_them() {
     let _beside = beside();
     unharmed(|| {

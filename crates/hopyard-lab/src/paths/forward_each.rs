@@ -4,10 +4,10 @@ use hopyard_net::{LinkKind, MacvlanMode};
 
 use super::{Need, Path};
 use crate::builder::ETH;
-use crate::model::{Hop, Peer, Routed};
+use crate::model::{Axes, Hop, Peer, Routed};
 use crate::topology::{host, role};
 use crate::wire::{FAR_END, UPLINK};
-use crate::{Builder, Client, ClientSlot, Endpoint, Result, Subnet, Topology};
+use crate::{Builder, Client, ClientSlot, Endpoint, Error, Result, Subnet, Topology};
 
 /// A routing container's device on the host's interface; that towards its sender is [`ETH`].
 const ONWARD: &str = "eth1";
@@ -20,10 +20,24 @@ pub(super) static FORWARD_EACH: Path = Path {
     axes: &["containers", "routed"],
     rules_instead: |_| "the containers that route; the endpoints",
     by_name_only: true,
+    has,
     ..Path::new(build)
 };
 
+/// One endpoint has all flows: half of them cannot pass a container.
+fn has(axes: &Axes) -> bool {
+    axes.routed != Some(Routed::Half) || axes.container_count().is_some()
+}
+
 fn build(lab: &mut Builder, _: Peer) -> Result<Topology> {
+    if !has(lab.axes()) {
+        return Err(Error::refused(
+            "the senders",
+            "routed",
+            Routed::Half.to_string(),
+            "one endpoint has all flows; set `containers=own`, which gives each an endpoint",
+        ));
+    }
     lab.wire()?;
     let mut way = Vec::new();
     let far = lab.far_end(Subnet::LAN, &mut way)?;
