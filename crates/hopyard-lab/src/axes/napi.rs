@@ -1,5 +1,7 @@
 //! Has kernel threads poll every device that has NAPI.
 
+use hopyard_net::Handle;
+
 use super::{OnLab, need_no_guests};
 use crate::model::Napi;
 use crate::{Builder, Error, Result};
@@ -11,8 +13,8 @@ const THREADED: &str = "threaded";
 pub(super) struct Threads;
 
 impl OnLab for Threads {
-    /// After offloads: a veth has NAPI only while its GRO is on, and gives it what comes from a device without TSO alone
-    /// (`veth_skb_is_eligible_for_gro`).
+    /// After offloads: a veth has NAPI only while its GRO is on or an XDP program is attached, and gives it what comes from a peer
+    /// without TSO alone (`veth_skb_is_eligible_for_gro`).
     fn apply(&self, lab: &mut Builder) -> Result<()> {
         if lab.axes().napi != Some(Napi::Threaded) {
             return Ok(());
@@ -33,10 +35,7 @@ impl OnLab for Threads {
                 ));
             }
             threaded += 1;
-            let has_tso = handle.offloads(device)?.tso.is_on() != Some(false);
-            if has_tso && handle.link(device)?.kind.as_deref() == Some("veth") {
-                idle += 1;
-            }
+            idle += usize::from(gets_large_packets(lab, handle, device)?);
         }
         if threaded == 0 {
             let why = "no device of this lab has NAPI: set `gro=on` and `tso=off`, with which veth has it, or choose \
@@ -50,4 +49,21 @@ impl OnLab for Threads {
         }
         Ok(())
     }
+}
+
+/// Is this a veth whose peer has TSO? Then its threads have nothing to do. Of a peer that the lab cannot see it is not known.
+fn gets_large_packets(lab: &Builder, handle: &Handle, device: &str) -> Result<bool> {
+    let link = handle.link(device)?;
+    if link.kind.as_deref() != Some("veth") {
+        return Ok(false);
+    }
+    let Some(peer) = handle.lower_of(&link)? else {
+        return Ok(false);
+    };
+    for (_, name, there) in lab.devices_in_reach().filter(|one| one.1 == peer.name) {
+        if there.link(name)?.mac == peer.mac {
+            return Ok(there.offloads(name)?.tso.is_on() != Some(false));
+        }
+    }
+    Ok(false)
 }
