@@ -255,6 +255,20 @@ fn what_cannot_be_used_as_rules_is_refused_by_name() {
         .says(&["it is no text"]);
 }
 
+/// Some paths have a device that others do not have.
+#[test]
+fn rules_may_name_a_device_by_its_index() {
+    let _beside = beside();
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("fw.nft");
+    let text = "table inet t {\nchain f {\ntype filter hook forward priority 0\niif \"up0\" accept\n}\n}\n";
+    fs::write(&file, text).unwrap();
+    let named = file.to_str().unwrap();
+    let of = |peer: &str| with_rules(named, "veth-route", &["--loads", "udp_rr", "--peer", peer]);
+    of("far").exits(0);
+    of("local").exits(2).says(&["Interface does not exist"]);
+}
+
 /// Where reports say that rules would see what those of the hub do not.
 #[test]
 fn rules_see_the_traffic_where_reports_say_they_do() {

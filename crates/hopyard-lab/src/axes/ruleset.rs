@@ -201,15 +201,13 @@ fn without_flush(text: &str) -> std::result::Result<String, String> {
     text.lines().enumerate().map(line).collect()
 }
 
-/// Is it wrong whatever the lab is? What the kernel refuses may be a device that another path has.
+/// Is it wrong whatever the lab is? What the kernel refuses, or a device that is not there, may be there on a path.
 fn check_syntax(name: &str, text: &str) -> Result<()> {
     if !matches!(Kind::of(text), Kind::Nft) {
         return Ok(());
     }
     match check_ruleset(&NetNs::create()?, text) {
-        Err(hopyard_net::Error::Program { output, .. })
-            if !output.contains("Could not process rule") =>
-        {
+        Err(hopyard_net::Error::Program { output, .. }) if !is_about_the_lab(&output) => {
             Err(Error::RulesFile {
                 file: name.to_owned(),
                 why: format!("nft says: {output}"),
@@ -219,9 +217,32 @@ fn check_syntax(name: &str, text: &str) -> Result<()> {
     }
 }
 
+/// Does nft complain of nothing but what a lab may have?
+fn is_about_the_lab(output: &str) -> bool {
+    let mut errors = output
+        .lines()
+        .filter_map(|line| line.split_once("Error: "))
+        .map(|(_, error)| error)
+        .peekable();
+    let of_lab = ["Could not process rule", "Interface does not exist"];
+    errors.peek().is_some() && errors.all(|error| of_lab.iter().any(|one| error.starts_with(one)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_of_another_path_is_no_mistake_and_a_wrong_word_is() {
+        let absent =
+            "/dev/stdin:1:20-22: Error: Interface does not exist\niif \"up0\" accept\n    ^^^^^";
+        let refused = "/dev/stdin:1:1-9: Error: Could not process rule: No such file or directory";
+        let wrong = "/dev/stdin:2:1-5: Error: syntax error, unexpected string";
+        assert!(is_about_the_lab(absent) && is_about_the_lab(refused));
+        assert!(is_about_the_lab(&format!("{absent}\n{refused}")));
+        assert!(!is_about_the_lab(wrong) && !is_about_the_lab(&format!("{absent}\n{wrong}")));
+        assert!(!is_about_the_lab("") && !is_about_the_lab("killed"));
+    }
 
     #[test]
     fn a_flush_of_all_rules_is_left_out_and_nothing_else() {
