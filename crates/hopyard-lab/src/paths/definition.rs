@@ -249,7 +249,8 @@ impl Path {
     pub fn carried(&self, axes: &Axes) -> impl Iterator<Item = Carried> {
         let of_path = self.needs.iter().chain((self.needs_for)(axes));
         let of_axes = ON_LAB.iter().flat_map(|axis| axis.needs(axes));
-        of_path.chain(of_axes).map(|need| need.carried)
+        let needed = of_path.chain(of_axes).map(|need| need.carried);
+        needed.chain(of_congestion(axes))
     }
 
     /// What it offers beside its speed, between an endpoint and this peer.
@@ -289,6 +290,34 @@ impl Path {
 
 /// The first release of Linux with network namespaces.
 const NAMESPACES: &str = "2.6.24";
+
+/// Modules of congestion controls. A host loads them when a socket asks for one; a guest has no program that does.
+static CONGESTION: [&str; 15] = [
+    "tcp_bbr",
+    "tcp_bic",
+    "tcp_cdg",
+    "tcp_dctcp",
+    "tcp_highspeed",
+    "tcp_htcp",
+    "tcp_hybla",
+    "tcp_illinois",
+    "tcp_lp",
+    "tcp_nv",
+    "tcp_scalable",
+    "tcp_vegas",
+    "tcp_veno",
+    "tcp_westwood",
+    "tcp_yeah",
+];
+
+/// What a congestion control that is asked for takes.
+fn of_congestion(axes: &Axes) -> Option<Carried> {
+    let asked = axes.congestion.as_deref()?;
+    let module = CONGESTION
+        .iter()
+        .find(|module| module.strip_prefix("tcp_") == Some(asked))?;
+    Some(Carried::modules(std::slice::from_ref(module)))
+}
 
 fn names(peers: &[Peer]) -> String {
     let names: Vec<_> = peers.iter().map(|peer| peer.name()).collect();
