@@ -22,7 +22,7 @@ use nix::sys::wait::{WaitStatus, wait};
 use nix::unistd::{Pid, getpid};
 
 use super::PORT;
-use super::initramfs::{MODULES, PROGRAM};
+use super::initramfs::{MODULES, PROGRAM, SEARCHED};
 
 /// What the host wants done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -140,7 +140,7 @@ fn serve(job: Job, interface: &Interface) -> Result<(), String> {
     })?;
     let child = Command::new(PROGRAM)
         .arg(job.word())
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("PATH", SEARCHED.join(":"))
         .stdin(Stdio::from(OwnedFd::from(port)))
         .stdout(Stdio::from(OwnedFd::from(back)))
         .spawn()

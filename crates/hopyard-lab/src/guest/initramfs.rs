@@ -16,6 +16,8 @@ use crate::programs::in_path;
 
 /// Where hopyard is in the guest.
 pub(super) const PROGRAM: &str = "/hopyard";
+/// Where programs are looked up in the guest.
+pub(super) const SEARCHED: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 /// Where its modules are, in the order in which they are to be loaded.
 pub(super) const MODULES: &str = "/modules";
 
@@ -145,9 +147,10 @@ impl Archive {
     /// Programs of paths that this host has; for others the guest says what it lacks.
     fn what_paths_need(&mut self, carried: &BTreeSet<Carried>) -> Result<()> {
         for carried in carried {
-            let found = carried.programs.iter().map(|name| in_path(name));
-            for file in found.flatten() {
-                self.program(&file, &file)?;
+            for name in carried.programs {
+                if let Some(file) = in_path(name) {
+                    self.program(&file, &place_of(name, &file))?;
+                }
             }
             for file in carried.files {
                 self.copy(Path::new(file))?;
@@ -226,6 +229,16 @@ impl Archive {
     }
 }
 
+/// Where the guest finds a program that it looks up by this name: the host may have it where the guest does not look, or where it mounts
+/// something else.
+fn place_of(name: &str, file: &Path) -> PathBuf {
+    let is_searched = |directory: &Path| SEARCHED.iter().any(|one| directory == Path::new(one));
+    if name.contains('/') || file.parent().is_some_and(is_searched) {
+        return file.to_owned();
+    }
+    Path::new("/usr/bin").join(name)
+}
+
 fn read(file: &Path) -> Result<Vec<u8>> {
     fs::read(file).map_err(|source| Error::Read {
         file: file.to_owned(),
@@ -237,6 +250,22 @@ fn read(file: &Path) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
+
+    #[test]
+    fn a_program_is_where_the_guest_looks_it_up() {
+        for (name, here, there) in [
+            ("nft", "/usr/sbin/nft", "/usr/sbin/nft"),
+            ("nft", "/usr/local/sbin/nft", "/usr/bin/nft"),
+            (
+                "boringtun-cli",
+                "/root/.cargo/bin/boringtun-cli",
+                "/usr/bin/boringtun-cli",
+            ),
+            ("/tmp/tests", "/tmp/tests", "/tmp/tests"),
+        ] {
+            assert_eq!(place_of(name, Path::new(here)), Path::new(there));
+        }
+    }
 
     #[test]
     fn every_directory_comes_before_what_is_in_it_and_nothing_twice() {
