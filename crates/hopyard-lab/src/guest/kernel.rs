@@ -121,10 +121,13 @@ fn modules_near(image: &Path, release: &str) -> Option<PathBuf> {
         .or_else(|| modules_below(Path::new("/"), release))
 }
 
+/// A directory in which a kernel is built has the same names: lists of modules, and the sources in `kernel`.
 fn has_modules(directory: &Path, release: &str) -> bool {
     let own = directory.file_name().is_some_and(|name| name == release);
     let listed = ["modules.builtin", "modules.order"];
-    (own || listed.iter().any(|f| directory.join(f).is_file())) && directory.join("kernel").is_dir()
+    let is_listed = listed.iter().any(|f| directory.join(f).is_file())
+        && !directory.join("include/config").is_dir();
+    (own || is_listed) && directory.join("kernel").is_dir()
 }
 
 #[cfg(test)]
@@ -174,5 +177,20 @@ mod tests {
         }
         let error = Kernel::open(&image, Some(&home.path().join("boot"))).unwrap_err();
         assert!(error.to_string().contains("6.1-x"), "{error}");
+    }
+
+    #[test]
+    fn a_tree_in_which_a_kernel_was_built_is_no_directory_of_modules() {
+        let tree = tempfile::tempdir().unwrap();
+        for directory in ["kernel", "include/config"] {
+            fs::create_dir_all(tree.path().join(directory)).unwrap();
+        }
+        for file in ["modules.order", "modules.builtin"] {
+            fs::write(tree.path().join(file), "").unwrap();
+        }
+        assert_eq!(modules_below(tree.path(), "6.1-x"), None);
+        let installed = tree.path().join("lib/modules/6.1-x");
+        fs::create_dir_all(installed.join("kernel")).unwrap();
+        assert_eq!(modules_below(tree.path(), "6.1-x"), Some(installed));
     }
 }
