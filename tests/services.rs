@@ -1,13 +1,16 @@
 //! NAT, services and flow tables: what proves these paths, and what refutes them.
 
+use std::fs::File;
 use std::process::Command;
 use std::time::Instant;
 
 use hopyard::lab::{Lab, role};
 use hopyard::model::{LoadKind, Measurement, Peer, Treatment};
 use hopyard_net::apply_ruleset;
+use nix::fcntl::{Flock, FlockArg};
 
-use crate::support::cli::run;
+use crate::support::cli::{Running, hopyard, run};
+use crate::support::plan::{Room, write_program};
 use crate::support::walk::those_here;
 use crate::support::{beside, cell, proved, sampler, skip, tell};
 
@@ -189,6 +192,39 @@ fn connections_that_are_there_already_are_in_the_table() {
 fn limit() -> Option<u32> {
     let text = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max").ok()?;
     text.trim().parse().ok()
+}
+
+/// Anybody may lock a file that anybody may open.
+#[test]
+fn rules_of_iptables_wait_for_nobody_elses_lock() {
+    let _beside = beside();
+    if those_here(&["service-iptables"]).is_empty() {
+        return;
+    }
+    let open = File::open("/dev/null").unwrap();
+    let _held = Flock::lock(open, FlockArg::LockExclusiveNonblock).unwrap();
+    let bin = tempfile::tempdir().unwrap();
+    // As the programs do that work on the old tables.
+    let script = "#!/bin/sh\nflock --nonblock \"$XTABLES_LOCKFILE\" true || exit 4\nexec \"/usr/sbin/${0##*/}\" \"$@\"\n";
+    for program in ["iptables-restore", "ip6tables-restore"] {
+        write_program(bin.path().join(program), script);
+    }
+    let room = Room::new();
+    let out = room.name("run");
+    let plan = [
+        "run",
+        "--paths",
+        "service-iptables",
+        "--loads",
+        "tcp_rr",
+        "--out",
+        &out,
+    ];
+    let how = ["--blocks", "1", "--window", "50ms", "--turns", "off"];
+    let mut command = hopyard(&[&plan[..], &how].concat());
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", bin.path().display()));
+    Running::start(command).wait().exits(0);
 }
 
 #[test]

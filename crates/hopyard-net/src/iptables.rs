@@ -2,6 +2,9 @@
 //! tables as the host is set up.
 
 use std::io;
+use std::os::fd::AsRawFd;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::error::{Error, Result};
 use crate::fed::fed;
@@ -38,9 +41,12 @@ pub fn restore_iptables(
 ) -> Result<()> {
     let what = "load iptables rules";
     let program = family.program();
-    // All namespaces share one lock, and the tables of a lab are not the host's: its own iptables would wait for them. This file is
-    // there already and locked by nobody else.
-    let lock = [("XTABLES_LOCKFILE", "/dev/null")];
+    // All namespaces share one lock, and the tables of a lab are not the host's: its own iptables would wait for them. Nobody else can
+    // open this one, and so hold it for ever.
+    let file = memfd_create("xtables.lock", MFdFlags::MFD_CLOEXEC)
+        .map_err(|errno| Error::from_io(what, errno.into()))?;
+    let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let lock = [("XTABLES_LOCKFILE", name.as_str())];
     let arguments: &[&str] = if keeps { &["-w", "--noflush"] } else { &["-w"] };
     let output = ns
         .run(|| fed(program, arguments, &lock, rules))?
