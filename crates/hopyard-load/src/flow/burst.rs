@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hopyard_net::clock;
 
-use super::exchange::{Account, Responder, Times, begin};
+use super::exchange::{Account, Responder, Times, begin, first_number};
 use super::{Context, Io, again, timed_out};
 use crate::socket::DATAGRAM_PATIENCE;
 use hopyard_model::MOST_OUTSTANDING;
@@ -123,11 +123,15 @@ pub(super) struct InFlight {
 
 impl InFlight {
     pub(super) fn new(number_bytes: usize) -> Self {
+        Self::beginning_with(first_number(), number_bytes)
+    }
+
+    fn beginning_with(first: u64, number_bytes: usize) -> Self {
         Self {
             slots: vec![None; MOST_OUTSTANDING as usize],
             count: 0,
-            next: 0,
-            oldest: 0,
+            next: first,
+            oldest: first,
             mask: u64::MAX >> (64 - 8 * number_bytes.clamp(1, 8)),
         }
     }

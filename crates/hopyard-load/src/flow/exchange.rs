@@ -105,6 +105,11 @@ impl Responder {
     }
 }
 
+/// The number before that of a flow's first request in a turn: another one than in the turns before, whose answers may come late.
+pub(super) fn first_number() -> u64 {
+    clock::monotonic_ns()
+}
+
 /// When the next request begins: where a response was just taken at that instant, which saves a look at the clock.
 #[inline]
 pub(super) fn begin(pause_ns: u64, now_ns: &mut Option<u64>) -> u64 {

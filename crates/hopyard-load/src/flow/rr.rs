@@ -4,7 +4,7 @@ use std::io;
 
 use hopyard_net::clock;
 
-use super::exchange::{Account, Responder, Times, work_for};
+use super::exchange::{Account, Responder, Times, first_number, work_for};
 use super::{Context, Io, again, burst, timed_out};
 
 /// Sends requests and waits for their responses until told to stop.
@@ -22,19 +22,22 @@ pub(crate) fn client(
     }
     let mut account = Account::new(context.tally);
     let mut began = clock::monotonic_ns();
+    let bytes = buffers.number_bytes();
+    let mut number = first_number();
     while !context.stopped() {
         if buffers.pause_ns > 0 {
             work_for(buffers.pause_ns);
             began = clock::monotonic_ns();
         }
         if buffers.datagrams {
-            buffers.request[0] = buffers.request[0].wrapping_add(1);
+            number = number.wrapping_add(1);
+            buffers.request[..bytes].copy_from_slice(&number.to_le_bytes()[..bytes]);
         }
         if let Err(e) = io.send(&buffers.request) {
             return context.ended("send a request", &e);
         }
         let taken = if buffers.datagrams {
-            take_datagram(io, &mut buffers.response, Some(buffers.request[0]))
+            take_datagram(io, &mut buffers.response, &buffers.request[..bytes])
         } else {
             take_whole(io, &mut buffers.response)
         };
@@ -73,7 +76,7 @@ pub(crate) fn server(
     let number = buffers.number_bytes();
     while !context.stopped() {
         let taken = if buffers.datagrams {
-            take_datagram(io, &mut buffers.request, None)
+            take_datagram(io, &mut buffers.request, &[])
         } else {
             take_whole(io, &mut buffers.request)
         };
@@ -119,16 +122,16 @@ pub(super) fn take_whole(io: &impl Io, message: &mut [u8]) -> Taken {
     Taken::Whole
 }
 
-/// Takes one datagram of the message's size, numbered `wanted` if there is such a number: others are late, or strays. A longer one is
+/// Takes one datagram of the message's size that begins with the number `wanted`: others are late, or strays. A longer one is
 /// cut to the size and passes; the only ones are greetings, and the number tells those from responses.
 #[inline]
-fn take_datagram(io: &impl Io, message: &mut [u8], wanted: Option<u8>) -> Taken {
+fn take_datagram(io: &impl Io, message: &mut [u8], wanted: &[u8]) -> Taken {
     loop {
         match io.recv(message) {
             Ok(0) => return Taken::Closed,
             Ok(n) => {
                 let is_whole = n == message.len();
-                if is_whole && wanted.is_none_or(|number| message[0] == number) {
+                if is_whole && message.starts_with(wanted) {
                     return Taken::Whole;
                 }
             }
@@ -179,11 +182,11 @@ mod tests {
         let io = given(&[b"12", b"3456", b"78", b"9abc"]);
         let mut message = [0; 4];
         for whole in [b"3456", b"9abc"] {
-            let taken = take_datagram(&io, &mut message, None);
+            let taken = take_datagram(&io, &mut message, &[]);
             assert!(matches!(taken, Taken::Whole));
             assert_eq!(&message, whole);
         }
-        let taken = take_datagram(&io, &mut message, None);
+        let taken = take_datagram(&io, &mut message, &[]);
         assert!(matches!(taken, Taken::Lost));
     }
 
@@ -191,9 +194,26 @@ mod tests {
     fn a_late_answer_is_passed_over() {
         let io = given(&[b"1a", b"2", b"2b"]);
         let mut message = [0; 2];
-        let taken = take_datagram(&io, &mut message, Some(b'2'));
+        let taken = take_datagram(&io, &mut message, b"2");
         assert!(matches!(taken, Taken::Whole));
         assert_eq!(&message, b"2b");
+    }
+
+    /// One that was sent 256 requests before has the same first byte.
+    #[test]
+    fn an_answer_is_known_by_all_bytes_of_its_number() {
+        let io = given(&[b"7abc....", b"7abd...."]);
+        let mut message = [0; 8];
+        let taken = take_datagram(&io, &mut message, b"7abd....");
+        assert!(matches!(taken, Taken::Whole));
+        assert_eq!(&message, b"7abd....");
+    }
+
+    #[test]
+    fn each_turn_has_other_numbers() {
+        let one = first_number();
+        std::thread::sleep(std::time::Duration::from_micros(1));
+        assert!(first_number() > one);
     }
 
     #[test]

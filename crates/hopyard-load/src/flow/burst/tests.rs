@@ -215,7 +215,7 @@ fn given_up(flying: &mut InFlight, now_ns: u64) -> u32 {
 /// A number is given again only after its request was answered or given up; the answer to one that was given up is nobody's.
 #[test]
 fn numbers_are_told_apart() {
-    let mut flying = InFlight::new(8);
+    let mut flying = InFlight::beginning_with(0, 8);
     for wanted in 0..256 {
         let number = flying.number();
         assert_eq!(number, wanted);
@@ -234,8 +234,7 @@ fn numbers_are_told_apart() {
     assert_eq!(given_up(&mut flying, u64::MAX), 246);
     assert_eq!(flying.count, 0);
     // One byte knows the slot alone.
-    let mut narrow = InFlight::new(1);
-    narrow.next = 300;
+    let mut narrow = InFlight::beginning_with(300, 1);
     let number = narrow.number();
     narrow.add(number, 5);
     assert_eq!(narrow.answered(300 % 256), Some(5));
