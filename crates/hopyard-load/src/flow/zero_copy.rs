@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::thread;
+use std::time::Duration;
 
 use hopyard_model::ZeroCopied;
 use nix::cmsg_space;
@@ -21,6 +23,8 @@ use crate::tally::Tally;
 
 /// Sends after which answers are taken.
 const BATCH: u32 = 16;
+/// Before a send is tried again that no answer can make room for.
+const PAUSE: Duration = Duration::from_millis(1);
 /// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` (`include/uapi/linux/errqueue.h`).
 const ORIGIN: u8 = 5;
 const COPIED: u8 = 1;
@@ -38,6 +42,8 @@ struct State {
     counted: ZeroCopied,
     /// Since answers were taken.
     sent: u32,
+    /// Sends without an answer so far.
+    in_flight: u64,
     /// The last send found no memory for its answer.
     awaits_answers: bool,
     /// Room for the control message of an answer.
@@ -61,6 +67,7 @@ impl<'a> ZeroCopySocket<'a> {
             state: RefCell::new(State {
                 counted: tally.read().zero_copy,
                 sent: 0,
+                in_flight: 0,
                 awaits_answers: false,
                 control: cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6),
             }),
@@ -97,12 +104,24 @@ impl<'a> ZeroCopySocket<'a> {
             }
         }
         self.tally.set_zero_copy(state.counted);
-        Ok(state.counted.answered > before)
+        let answered = state.counted.answered - before;
+        state.in_flight = state.in_flight.saturating_sub(answered);
+        Ok(answered > 0)
     }
 
-    /// Waits until there is an answer. One of what was sent last comes when the other end has it.
+    /// Whether sends of this socket have no answer yet.
+    fn has_in_flight(&self) -> bool {
+        self.state.borrow().in_flight > 0
+    }
+
+    /// Waits until there is an answer. One of what was sent last comes when the other end has it. Where all answers are there, the
+    /// user's other sockets have all the memory that one user may lock (`RLIMIT_MEMLOCK`), and nobody tells when there is some.
     fn wait_for_answers(&self) -> io::Result<()> {
         while !self.take_answers()? {
+            if !self.has_in_flight() {
+                thread::sleep(PAUSE);
+                return Ok(());
+            }
             let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
             match poll(&mut fds, PollTimeout::NONE) {
                 Ok(_) | Err(Errno::EINTR) => {}
@@ -126,6 +145,7 @@ impl<'a> ZeroCopySocket<'a> {
                 let mut state = self.state.borrow_mut();
                 state.awaits_answers = sent == Err(Errno::ENOBUFS);
                 state.sent += u32::from(sent.is_ok());
+                state.in_flight += u64::from(sent.is_ok());
                 state.sent >= BATCH
             };
             match sent {
@@ -138,6 +158,10 @@ impl<'a> ZeroCopySocket<'a> {
                 Err(Errno::ENOBUFS) if may_wait => self.wait_for_answers()?,
                 Err(Errno::ENOBUFS) => {
                     if !self.take_answers()? {
+                        if !self.has_in_flight() {
+                            self.state.borrow_mut().awaits_answers = false;
+                            thread::sleep(PAUSE);
+                        }
                         return Err(io::ErrorKind::WouldBlock.into());
                     }
                 }
