@@ -13,7 +13,7 @@ pub use cpu::{CpuMeter, CpuReading, OwnProcesses};
 pub(crate) use machine::MachineMeter;
 pub use machine::sees_all_processes;
 pub use processes::{
-    Clocks, PossiblyForeign, Whose, let_namespaces_go, namespaces_are_going, whose,
+    Clocks, PossiblyForeign, Whose, is_running, let_namespaces_go, namespaces_are_going, whose,
 };
 
 /// What a meter could not read.

@@ -1,6 +1,7 @@
 //! CPU time of processes that are not the load's own, by their own CPU clocks (scheduler time, not ticks).
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::time::{Duration, Instant};
 
 use hopyard_net::{clock, name_and_flags};
@@ -70,6 +71,19 @@ impl Clocks {
             .map(|(pid, now)| now.saturating_sub(start.0.get(pid).copied().unwrap_or(0)))
             .sum()
     }
+}
+
+/// Whether a thread of a process runs, or waits for a CPU. The kernel tells that at once, and the time that it takes only when the thread
+/// stops, or at a tick. A process that has ended does not run.
+#[must_use]
+pub fn is_running(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    threads.into_iter().flatten().flatten().any(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The state follows the name, which may have any characters.
+        let after = stat.rsplit_once(") ").map(|(_, after)| after);
+        after.is_some_and(|after| after.starts_with('R'))
+    })
 }
 
 /// Is the kernel taking down network namespaces? It does so in the background, one after another. A worker's name tells what
@@ -199,7 +213,28 @@ fn never_ours(name: &str, flags: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn who_is_busy_runs_and_who_sleeps_does_not() {
+        let start = |script: &str| {
+            let shell = Command::new("sh").args(["-c", script]).spawn();
+            shell.unwrap()
+        };
+        let mut both = [start("while :; do :; done"), start("exec sleep 100")];
+        std::thread::sleep(Duration::from_millis(200));
+        // For a moment, who sleeps may run.
+        let always = |pid| (0..20).all(|_| is_running(pid));
+        let [busy, asleep] = both.each_ref().map(|child| always(child.id()));
+        for child in &mut both {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(busy && !asleep);
+        assert!(!both.iter().any(|child| is_running(child.id())), "ended");
+    }
 
     #[test]
     fn it_is_clear_when_it_stays_so() {

@@ -13,5 +13,5 @@ pub(crate) mod vcpus;
 use crate::load::meter::read;
 pub use crate::load::meter::{Clocks, CpuMeter, CpuReading, Error, OwnProcesses};
 pub(crate) use crate::load::meter::{
-    PossiblyForeign, Whose, let_namespaces_go, namespaces_are_going, whose,
+    PossiblyForeign, Whose, is_running, let_namespaces_go, namespaces_are_going, whose,
 };

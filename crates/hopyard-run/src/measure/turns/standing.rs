@@ -14,6 +14,7 @@ use crate::measure::connections;
 use crate::measure::counts::read_devices;
 use crate::measure::ends::Ends;
 use crate::measure::{Error, Sampler, wait_until};
+use crate::meter;
 use crate::model::{Cell, DeviceCount};
 use crate::units::ns;
 
@@ -62,7 +63,10 @@ impl Standing<'_> {
             let now_ns = clock::monotonic_ns();
             wait_until(now_ns + ns(rest))?;
             let before = std::mem::replace(&mut used, self.used_ns());
-            if used.saturating_sub(before) < ns(LITTLE) || now_ns > end_ns {
+            let used_little = used.saturating_sub(before) < ns(LITTLE);
+            // The kernel adds a running thread's time to its clock when it stops, or at a tick.
+            let rests = used_little && !self.pids.iter().any(|pid| meter::is_running(*pid));
+            if rests || now_ns > end_ns {
                 return Ok(());
             }
         }
