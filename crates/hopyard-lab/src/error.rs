@@ -284,6 +284,11 @@ pub enum Error {
         "placement `split` needs two CPUs and this process may use one: choose placement `same` or `free`"
     )]
     OneCpu,
+    /// The ends may use different CPUs.
+    #[error(
+        "placement `same` needs a CPU that both ends may use, and they share none: choose placement `split` or `free`"
+    )]
+    NoSharedCpu,
     /// Shares are of processes.
     #[error(
         "scheduler `groups` divides the CPU between the processes of the client, and there is only one: set \
@@ -367,6 +372,7 @@ impl Error {
                 | Self::MtuTooSmall { .. }
                 | Self::MtuTooLarge { .. }
                 | Self::OneCpu
+                | Self::NoSharedCpu
                 | Self::NoSuchCpu { .. }
                 | Self::GuestOffload { .. }
                 // They may name a device that this path does not have.
