@@ -34,7 +34,7 @@ use self::ends::Ends;
 pub use self::error::Error;
 use self::machines::Machines;
 use self::own_lab::in_own_lab;
-pub(crate) use self::own_lab::let_netns_cleanup_end;
+pub(crate) use self::own_lab::{let_netns_cleanup_end, let_netns_cleanup_end_to_restore};
 pub use self::places::{Places, places};
 pub use self::quiet::{IdleState, QuietCores, QuietReading};
 use self::used_cpus::UsedCpus;

@@ -1,6 +1,7 @@
 //! Labs for one window each, and the time until the kernel has removed them.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hopyard_net::clock;
 
@@ -42,23 +43,69 @@ pub(super) fn wait_for_netns_cleanup() -> Result<bool, Error> {
 }
 
 /// Waits until the kernel has removed the namespaces of labs that have just gone. It begins to do so at once, so this returns at once if
-/// there are no such labs.
+/// there are no such labs. Ctrl-C ends the wait.
 pub(crate) fn let_netns_cleanup_end() -> Result<(), Error> {
     /// Give up after this time: these may be the namespaces of other programs.
     const MOST: Duration = Duration::from_millis(300);
-    let deadline = clock::monotonic_ns() + ns(MOST);
-    while meter::namespaces_are_going()? && clock::monotonic_ns() < deadline {
-        wait_until(clock::monotonic_ns() + ns(Duration::from_millis(10)))?;
+    while_going(MOST, meter::namespaces_are_going, |time| {
+        wait_until(clock::monotonic_ns() + ns(time))
+    })
+}
+
+/// The same before a command restores this host, which may need what the last labs used. Ctrl-C, after which most hosts are restored, does
+/// not end the wait.
+pub(crate) fn let_netns_cleanup_end_to_restore() -> Result<(), Error> {
+    /// There is nothing that a longer wait could disturb, and many containers take a second.
+    const MOST: Duration = Duration::from_secs(3);
+    while_going(MOST, meter::namespaces_are_going, |time| {
+        thread::sleep(time);
+        Ok(())
+    })
+}
+
+/// Pauses while namespaces are going, for so long at most.
+fn while_going<E: Into<Error>>(
+    most: Duration,
+    are_going: impl Fn() -> Result<bool, E>,
+    pause: impl Fn(Duration) -> Result<(), Error>,
+) -> Result<(), Error> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let began = Instant::now();
+    while are_going().map_err(Into::into)? && began.elapsed() < most {
+        pause(PAUSE)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::cell::Cell as Count;
 
     use super::*;
     use crate::model::{Axes, Containers, LoadKind, Peer};
+
+    #[test]
+    fn it_waits_until_namespaces_are_gone_or_its_time_is_over() {
+        let looks = Count::new(0);
+        let go_after = |count| {
+            looks.set(0);
+            let looks = &looks;
+            move || {
+                looks.set(looks.get() + 1);
+                Ok::<_, Error>(looks.get() <= count)
+            }
+        };
+        let sleep = |time| {
+            thread::sleep(time);
+            Ok(())
+        };
+        while_going(Duration::from_secs(60), go_after(3), sleep).unwrap();
+        assert_eq!(looks.get(), 4);
+        while_going(Duration::from_millis(30), go_after(u32::MAX), sleep).unwrap();
+        assert!((2..6).contains(&looks.get()), "{looks:?}");
+        let interrupted = |_| Err(Error::Interrupted);
+        while_going(Duration::from_secs(60), go_after(1), interrupted).unwrap_err();
+    }
 
     #[test]
     fn a_failed_lab_of_many_containers_is_waited_for() {

@@ -192,13 +192,17 @@ impl<'a> Blocks<'a> {
             if !self.prepared.header.profile {
                 continue;
             }
-            if self.prepared.header.settings.is_some() {
+            let has_settings = self.prepared.header.settings.is_some();
+            if has_settings {
                 labs = Labs::default();
-                let_netns_cleanup_end().map_err(stop)?;
             }
             for cell in measured {
                 if self.out_of_time() {
                     return Err(Stop::End(End::TimeLimit));
+                }
+                if has_settings {
+                    // Of the profile before, too.
+                    let_netns_cleanup_end().map_err(stop)?;
                 }
                 self.switch(self.cell(cell).axes.setting)?;
                 self.profile((block, attempt, cell), record, observer)?;

@@ -340,8 +340,8 @@ impl Prepared {
     /// Restores the host, if settings were compared.
     fn restore(&self) -> Result<(), Error> {
         if self.host.borrow().is_some() {
-            // Its command may need what the last labs used. Ctrl-C ends this wait alone.
-            let _ = measure::let_netns_cleanup_end();
+            // Where the kernel does not tell, the command runs all the same.
+            let _ = measure::let_netns_cleanup_end_to_restore();
         }
         match self.host.borrow_mut().as_mut().map(Host::restore) {
             None | Some(Ok(())) => Ok(()),
