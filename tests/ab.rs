@@ -268,6 +268,40 @@ fn interrupted_runs_restore_the_host() {
     });
 }
 
+/// `hopyard clean` knows nothing of what commands of the user changed.
+#[test]
+fn a_second_ctrl_c_while_the_host_is_restored_says_how_it_is() {
+    apart(|| {
+        unharmed(|| {
+            let room = Room::new();
+            let begun = room.name("begun");
+            let restore = format!("echo $$ > {begun}; exec sleep 1000");
+            let out = room.name("run");
+            let commands = ["--a", "true", "--b", "true", "--restore", &restore];
+            let what = ["run", "--paths", "veth", "--loads", "tcp_rr", "--out", &out];
+            let many = ["--window", "50ms", "--blocks", "100"];
+            let running = Running::start(hopyard(&[&what[..], &many, &commands].concat()));
+            until_measured(&room, &running);
+            running.signal(Signal::SIGINT);
+            let command = || -> Option<i32> {
+                let text = std::fs::read_to_string(&begun).ok()?;
+                text.trim().parse().ok()
+            };
+            until("the host is restored", LONG, || command().is_some());
+            // Signals in short succession are one request.
+            std::thread::sleep(Duration::from_millis(400));
+            running.signal(Signal::SIGINT);
+            running
+                .wait()
+                .exits(130)
+                .says(&["the command of --restore did not end"]);
+            let restoring = nix::unistd::Pid::from_raw(command().unwrap());
+            nix::sys::signal::kill(restoring, Signal::SIGKILL).unwrap();
+            run(&["clean"]).exits(0);
+        });
+    });
+}
+
 /// A run that is killed while it restores the host is not complete: the next process restores it, though it switches nothing.
 #[test]
 fn a_run_killed_while_it_restores_goes_on_and_restores() {

@@ -1,6 +1,6 @@
 //! Ctrl-C and similar signals: after the first, the run ends at the next safe point; after the second, at once.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use hopyard_net::clock;
 use nix::libc;
@@ -10,6 +10,8 @@ use signal_hook::low_level;
 
 /// Time of the first request, `CLOCK_MONOTONIC`, ns; 0 before.
 static ASKED_NS: AtomicU64 = AtomicU64::new(0);
+/// Whether a command of the user has changed this host, and another one is to restore it.
+static IS_TO_RESTORE: AtomicBool = AtomicBool::new(false);
 /// Signals within this time are one request: `timeout` signals its child and then the whole process group.
 const ONE_REQUEST_NS: u64 = 300_000_000;
 
@@ -55,11 +57,21 @@ fn asked() {
     if let Err(first_ns) = ASKED_NS.compare_exchange(0, now_ns, Relaxed, Relaxed)
         && now_ns.saturating_sub(first_ns) >= ONE_REQUEST_NS
     {
-        let told = "hopyard: ended at once; `hopyard clean` puts back what it left\n";
+        let told = if IS_TO_RESTORE.load(Relaxed) {
+            "hopyard: ended at once, and the command of --restore did not end: run it by hand, or continue the run, which restores this \
+             host; `hopyard clean` removes what is left of labs\n"
+        } else {
+            "hopyard: ended at once; `hopyard clean` puts back what it left\n"
+        };
         // SAFETY: as many bytes as the text has are read from it; write(2) is safe in a handler.
         unsafe { libc::write(libc::STDERR_FILENO, told.as_ptr().cast(), told.len()) };
         low_level::exit(i32::from(INTERRUPTED));
     }
+}
+
+/// Notes whether this host is to be restored by a command of the user, who is told so if a second signal ends the program before.
+pub fn note_to_restore(is_to_restore: bool) {
+    IS_TO_RESTORE.store(is_to_restore, Relaxed);
 }
 
 /// Sleeps until an instant of `CLOCK_MONOTONIC`, ns. Looks every 100 ms whether the user asked to stop, and then

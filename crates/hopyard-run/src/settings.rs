@@ -113,6 +113,7 @@ impl Host {
     /// Its command fails or does not end in time, or the user wants to stop.
     pub fn set(&mut self, setting: Setting, labs: &str) -> Result<(), Error> {
         self.is_changed = true;
+        signals::note_to_restore(self.commands.restore.is_some());
         let option = match setting {
             Setting::A => "--a",
             Setting::B => "--b",
@@ -141,10 +142,13 @@ impl Host {
         if !std::mem::take(&mut self.is_changed) {
             return Ok(());
         }
-        match &self.commands.restore {
-            Some(command) => run("--restore", command, &[], None, || false),
-            None => Ok(()),
-        }
+        let Some(command) = &self.commands.restore else {
+            return Ok(());
+        };
+        signals::note_to_restore(true);
+        run("--restore", command, &[], None, || false)?;
+        signals::note_to_restore(false);
+        Ok(())
     }
 }
 
