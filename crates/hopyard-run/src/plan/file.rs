@@ -18,14 +18,17 @@ use crate::units;
 /// `[set]`, with where each axis is named.
 type Set = BTreeMap<Spanned<String>, toml::Value>;
 
+/// A list of names, with where it begins.
+type Names = Spanned<Vec<Spanned<String>>>;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
     name: String,
     summary: String,
-    paths: Vec<Spanned<String>>,
-    peers: Vec<Spanned<String>>,
-    loads: Vec<Spanned<String>>,
+    paths: Names,
+    peers: Names,
+    loads: Names,
     #[serde(default)]
     set: Set,
     /// Parts that differ from the values at the top; without any, those are the only part.
@@ -54,9 +57,9 @@ struct Raw {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawPart {
-    paths: Option<Vec<Spanned<String>>>,
-    peers: Option<Vec<Spanned<String>>>,
-    loads: Option<Vec<Spanned<String>>>,
+    paths: Option<Names>,
+    peers: Option<Names>,
+    loads: Option<Names>,
     #[serde(default)]
     set: Set,
 }
@@ -192,12 +195,12 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
 
 /// The whole plan, or each of its `[[cells]]` with missing keys from the top.
 fn parts(source: &Source<'_>, raw: &Raw) -> Result<Vec<Part>, Error> {
-    let paths = |names: &[Spanned<String>]| {
+    let paths = |names: &Names| {
         let names = source.read_all("paths", names, path_name)?;
         Ok(Paths::from_names(&names))
     };
-    let peers = |names: &[Spanned<String>]| source.read_all("peers", names, str::parse::<Peer>);
-    let loads = |names: &[Spanned<String>]| source.read_all("loads", names, str::parse::<LoadKind>);
+    let peers = |names: &Names| source.read_all("peers", names, str::parse::<Peer>);
+    let loads = |names: &Names| source.read_all("loads", names, str::parse::<LoadKind>);
     let top = Part {
         paths: paths(&raw.paths)?,
         peers: peers(&raw.peers)?,

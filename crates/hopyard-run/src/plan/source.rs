@@ -76,13 +76,14 @@ impl Source<'_> {
     pub(super) fn read_all<T, E: std::fmt::Display>(
         &self,
         key: &str,
-        values: &[Spanned<String>],
+        values: &Spanned<Vec<Spanned<String>>>,
         reader: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Vec<T>, Error> {
-        if values.is_empty() {
-            return Err(self.wrong(key, self.line_of_key(key), "an empty list".to_owned()));
+        if values.get_ref().is_empty() {
+            return Err(self.wrong(key, self.line(&values.span()), "an empty list".to_owned()));
         }
         values
+            .get_ref()
             .iter()
             .map(|value| self.read(key, value, &reader))
             .collect()
@@ -95,18 +96,6 @@ impl Source<'_> {
             key: key.to_owned(),
             why,
         }
-    }
-
-    /// The line on which a key is set; 1 if it cannot be found.
-    pub(super) fn line_of_key(&self, key: &str) -> usize {
-        let sets_it = |line: &str| {
-            // A key with characters other than letters is in quotes.
-            let line = line.trim_start().trim_start_matches('"');
-            line.strip_prefix(key)
-                .map(|rest| rest.trim_start_matches('"'))
-                .is_some_and(|rest| rest.trim_start().starts_with('='))
-        };
-        self.text.lines().position(sets_it).map_or(1, |n| n + 1)
     }
 }
 
