@@ -1,8 +1,10 @@
 //! `hopyard kernels`: one plan under several kernels.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, Command, FromArgMatches, ValueEnum};
 
 use super::args::RunArgs;
@@ -182,7 +184,7 @@ fn asked(
         )));
     }
     // Before a kernel is fetched.
-    parsed(args.options.clone())?;
+    parsed(args.options.iter().map(OsString::from).collect())?;
     let kernel = (kernel != HOST).then(|| open(kernel)).transpose()?;
     let guest = kernel
         .as_ref()
@@ -196,44 +198,42 @@ fn options_of_run(
     guest: Option<(&Path, Option<&Path>)>,
     paths: &[&String],
     directory: &Path,
-) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
+) -> Vec<OsString> {
+    let mut words: Vec<OsString> = Vec::new();
+    let mut add = |name: &str, value: &OsStr| words.extend([name.into(), value.to_owned()]);
     if let Some((image, modules)) = guest {
-        add("--kernel", image.display().to_string());
+        add("--kernel", image.as_os_str());
         if let Some(modules) = modules {
-            add("--modules", modules.display().to_string());
+            add("--modules", modules.as_os_str());
         }
         if let Some(accelerator) = args.accel {
-            let name = accelerator.to_possible_value();
-            add(
-                "--accel",
-                name.map_or_else(String::new, |it| it.get_name().to_owned()),
-            );
+            let value = accelerator.to_possible_value();
+            let name = value.as_ref().map_or("", PossibleValue::get_name);
+            add("--accel", name.as_ref());
         }
         if let Some(parameters) = &args.append {
-            add("--append", parameters.clone());
+            add("--append", parameters.as_ref());
         }
     }
-    add("--out", directory.display().to_string());
+    add("--out", directory.as_os_str());
     if !paths.is_empty() {
         // Every kernel has this path, so there is a run even if none of the others can be built.
         let mut names: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
         if !names.contains(&ALWAYS) {
             names.insert(0, ALWAYS);
         }
-        add("--paths", names.join(","));
+        add("--paths", names.join(",").as_ref());
     }
     if args.options.is_empty() {
-        words.extend(LOOK.map(str::to_owned));
+        words.extend(LOOK.map(OsString::from));
     }
-    words.push("--where-installed".to_owned());
-    words.extend(args.options.iter().cloned());
+    words.push("--where-installed".into());
+    words.extend(args.options.iter().map(OsString::from));
     words
 }
 
 /// Options of `hopyard run`.
-fn parsed(options: Vec<String>) -> Result<RunArgs, Failure> {
+fn parsed(options: Vec<OsString>) -> Result<RunArgs, Failure> {
     let command = RunArgs::augment_args(Command::new("hopyard run").no_binary_name(true));
     let parsed = command.try_get_matches_from(options);
     let asked = parsed.and_then(|matches| RunArgs::from_arg_matches(&matches));
@@ -269,6 +269,8 @@ fn carry(kernel: &str, directory: &Path, asked: &RunArgs) -> KernelAsked {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -315,7 +317,8 @@ mod tests {
         );
         assert!(
             words
-                .join(" ")
+                .join(" ".as_ref())
+                .to_string_lossy()
                 .contains("--kernel bzImage --accel tcg --append mitigations=off quiet"),
             "{words:?}"
         );
@@ -325,5 +328,9 @@ mod tests {
             ["--out", "out", "--where-installed", "--loads", "udp_rr"]
         );
         assert_eq!(of(None).guest.kernel, None);
+        let odd = Path::new(OsStr::from_bytes(b"runs/k\xff"));
+        let asked = parsed(options_of_run(&args, Some((odd, None)), &[], odd)).unwrap();
+        assert_eq!(asked.out.as_deref(), Some(odd));
+        assert_eq!(asked.guest.kernel.as_deref(), Some(odd));
     }
 }
