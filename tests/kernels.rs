@@ -171,6 +171,15 @@ fn what_cannot_be_booted_is_named_and_nothing_stays() {
     ends(&kernel, &["--paths", "netkit"])
         .exits(2)
         .says(&["in the guest: path `netkit` cannot be built here"]);
+    ends(&kernel, &["--peer", "local,far"])
+        .exits(2)
+        .says(&["no path of these has peer `far`"]);
+    ends(
+        &kernel,
+        &["--paths", "bridge,sockmap", "--peer", "far,host"],
+    )
+    .exits(2)
+    .says(&["path `sockmap` has none of the peers", "(local)"]);
 }
 
 fn claims_in_guest(kernel: &Path, out: &Path, more: &[&str]) -> Command {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Failure;
 use super::args::RunArgs;
-use crate::model::{Cell, together};
+use crate::model::{Cell, Peer, together};
 use crate::plan::{self, Plan};
 
 /// The axes that a run sets, each with its values.
@@ -45,6 +45,46 @@ pub(super) fn each_once(
 /// The path that has a guest with a kernel of its own.
 const WITH_GUEST: &str = "vm";
 
+/// Checks that each path has one of the peers, and each peer is one of a path, whatever the machine can build that a guest is.
+pub(super) fn check_peers(args: &RunArgs) -> Result<(), Failure> {
+    let (Some(names), Some(peers)) = (&args.paths, &args.peer) else {
+        return Ok(());
+    };
+    if names.iter().any(|name| name == "all") {
+        return Ok(());
+    }
+    let lacks_them = |name: &&String| {
+        let path = hopyard_lab::path(name);
+        path.is_ok_and(|path| !peers.iter().any(|peer| path.peers.contains(peer)))
+    };
+    if let Some(name) = names.iter().find(lacks_them) {
+        return Err(without_peer(name));
+    }
+    let is_of_any = |peer: &Peer| names.iter().any(|name| peers_of(name).contains(peer));
+    match peers.iter().find(|peer| !is_of_any(peer)) {
+        Some(peer) => Err(of_no_path(*peer)),
+        None => Ok(()),
+    }
+}
+
+fn peers_of(path: &str) -> &'static [Peer] {
+    hopyard_lab::path(path).map_or(&[], |path| path.peers)
+}
+
+fn without_peer(path: &str) -> Failure {
+    let peers = peers_of(path).iter().map(|peer| peer.name());
+    Failure::request(format!(
+        "path `{path}` has none of the peers that were asked for: leave it out, or ask for one that it has ({})",
+        peers.collect::<Vec<_>>().join(", ")
+    ))
+}
+
+fn of_no_path(peer: Peer) -> Failure {
+    Failure::request(format!(
+        "no path of these has peer `{peer}`: leave it out, or choose others with --paths"
+    ))
+}
+
 /// Checks that no path, no peer and no kernel of a guest was named for nothing. What this host cannot build may be left out, with its peers.
 pub(super) fn check_cells(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     if args.paths.is_none() && args.peer.is_none() && args.guest.guest_kernel.is_none() {
@@ -53,23 +93,16 @@ pub(super) fn check_cells(args: &RunArgs, plan: &Plan) -> Result<(), Failure> {
     let expanded = plan::expand(plan)?;
     let has = |so: &dyn Fn(&Cell) -> bool| expanded.cells.iter().any(so);
     let left_out = || expanded.left_out.iter().map(|(path, _)| path.as_str());
-    let peers_of = |path: &str| hopyard_lab::path(path).map_or(&[][..], |path| path.peers);
     for name in args.paths.iter().flatten() {
         let is_left_out = left_out().any(|path| path == name);
         if name != "all" && !is_left_out && !has(&|cell| cell.path == *name) {
-            let peers = peers_of(name).iter().map(|peer| peer.name());
-            return Err(Failure::request(format!(
-                "path `{name}` has none of the peers that were asked for: leave it out, or ask for one that it has ({})",
-                peers.collect::<Vec<_>>().join(", ")
-            )));
+            return Err(without_peer(name));
         }
     }
     for peer in args.peer.iter().flatten() {
         let may_be_left_out = left_out().any(|path| peers_of(path).contains(peer));
         if !may_be_left_out && !has(&|cell| cell.peer == *peer) {
-            return Err(Failure::request(format!(
-                "no path of these has peer `{peer}`: leave it out, or choose others with --paths"
-            )));
+            return Err(of_no_path(*peer));
         }
     }
     let is_left_out = || left_out().any(|path| path == WITH_GUEST);

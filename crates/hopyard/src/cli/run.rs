@@ -59,6 +59,7 @@ pub(super) fn measured(args: &RunArgs) -> Result<Measured, Failure> {
 fn in_guest(args: &RunArgs, host: &Host) -> Result<Measured, Failure> {
     check_out(args.out.as_deref())?;
     let plan = planned(args)?;
+    named::check_peers(args)?;
     if plan.endpoints.is_some() {
         return Err(Failure::request(
             "--kernel boots a guest that reaches no endpoint of this host: leave one of the two out".to_owned(),
