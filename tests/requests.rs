@@ -286,6 +286,11 @@ fn a_plan_file_is_wrong_in_a_line_at_a_key() {
             &(plan(&[]) + "[set]\nmtu = { a = 1 }\n"),
             &["mine.toml:14: mtu: ", "takes "],
         );
+        // Not on the line of the same key at the top.
+        wrong(
+            &(plan(&[]) + "[[cells]]\npaths = []\n"),
+            &["mine.toml:14: paths: an empty list"],
+        );
         wrong(&plan(&[("window", "200")]), &["line 7", "window", "200"]);
         wrong("this is not a plan", &["line 1"]);
         wrong("{\"name\": \"json\"}", &["line 1"]);
