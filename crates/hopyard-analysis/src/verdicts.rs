@@ -100,7 +100,13 @@ pub(super) fn fill(
     let failed = failed
         .filter(|(_, cell)| cell.status == CellStatus::Failed || cell.failed_samples > 0)
         .filter(|(at, _)| !compared.contains(at));
-    missing += if header.base_asked { 0 } else { failed.count() };
+    // Those that lack the base that was asked for are among the missing already.
+    let without: BTreeSet<usize> = without_base(header)
+        .into_iter()
+        .map(|(cell, _)| cell)
+        .collect();
+    let counted = |at: &usize| header.base_asked && without.contains(at);
+    missing += failed.filter(|(at, _)| !counted(at)).count();
     let alike = places.iter().map(|(place, _, quantity, load)| {
         matches!(place, Place::Cell(_)).then_some((quantity.name, *load))
     });

@@ -176,6 +176,12 @@ fn a_gate_has_not_passed_where_a_cell_failed_or_had_no_turn() {
     }
     let found = gate(&alone);
     assert!(found.undecided && found.blind == 1, "{found:?}");
+    // The same where it is a base that was asked for, with which nothing is compared.
+    let mut asked = alone.clone();
+    asked.header.base_asked = true;
+    asked.header.cells[2].cell.path = "veth".to_owned();
+    let found = gate(&asked);
+    assert!(found.undecided && found.blind == 1, "{found:?}");
     alone.samples.retain(|sample| sample.cell != 2);
     let no_turn = gate(&alone);
     assert!(no_turn.undecided && no_turn.incomplete == 1, "{no_turn:?}");
