@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::quantities::{Quantity, cost, main_figure, quantity};
-use super::verdicts::{moderated, paired, verdict_of};
+use super::verdicts::{is_of_the_generator, moderated, paired, verdict_of};
 use super::{NATIVE, UNIX};
 use crate::model::stored::Header;
 use crate::model::{
@@ -320,8 +320,11 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
                 .into_iter()
                 .filter_map(|name| quantity(name).ok())
             {
-                let (theirs, leaders) =
-                    paired(evidence.header, evidence.samples, [other, leader], quantity);
+                let both = [other, leader];
+                if is_of_the_generator(evidence.samples, both, quantity) {
+                    continue;
+                }
+                let (theirs, leaders) = paired(evidence.header, evidence.samples, both, quantity);
                 if let Some(comparison) =
                     stats::compare(&theirs, &leaders, evidence.header.confidence)
                 {

@@ -23,13 +23,22 @@ enum Place {
 }
 
 /// The rate that a search found.
-const FOUND_RATE: &str = "throughput_packets_per_s";
+pub(super) const FOUND_RATE: &str = "throughput_packets_per_s";
 
 /// Whether no search of a cell found a rate that is too high: what they found is what the generator can send.
 pub(super) fn is_unbounded(samples: &[&Sample], cell: usize) -> bool {
     let measured = measured(samples, cell);
     let mut searches = measured.iter().filter_map(|m| m.search.as_ref()).peekable();
     searches.peek().is_some() && searches.all(|search| search.result.upper_per_s.is_none())
+}
+
+/// Whether both cells carried all that the generator can send, so that this quantity says nothing of either.
+pub(super) fn is_of_the_generator(
+    samples: &[&Sample],
+    cells: [usize; 2],
+    quantity: &Quantity,
+) -> bool {
+    quantity.name == FOUND_RATE && cells.iter().all(|&cell| is_unbounded(samples, cell))
 }
 
 /// Results of the comparisons besides the verdicts of cells.
@@ -73,9 +82,8 @@ pub(super) fn fill(
             // Figures of traffic that went another way are not compared, nor those of an emulated guest with others.
             let are_proved = [one, other].iter().all(|&cell| cells[cell].way.proved);
             let [is_emulated, is_other] = [one, other].map(|cell| cells[cell].has_emulated_guest());
-            let are_alike = is_emulated == is_other
-                // Both carried all that the generator can send, which says nothing of either.
-                && !(quantity.name == FOUND_RATE && [one, other].iter().all(|&cell| is_unbounded(samples, cell)));
+            let are_alike =
+                is_emulated == is_other && !is_of_the_generator(samples, [one, other], quantity);
             let comparison = stats::compare(&own, &others, header.confidence);
             if let Some(comparison) = comparison.filter(|_| are_proved && are_alike) {
                 places.push((place, name.clone(), quantity, *load));

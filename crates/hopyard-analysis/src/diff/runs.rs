@@ -7,7 +7,7 @@ use crate::model::stored::{Header, Run};
 use crate::model::{Cell, CellStatus, MeasuredIn, RunReport, Sample, distinct};
 use crate::quantities::Quantity;
 use crate::stats::{self, Estimate, Samples};
-use crate::verdicts::paired;
+use crate::verdicts::{is_of_the_generator, paired};
 
 /// Why a run has no figures of a cell whose traffic took another way: they are another path's.
 const NOT_PROVED: &str = "its traffic did not take the path";
@@ -292,6 +292,19 @@ impl Found<'_> {
     fn is_more_in_b(&self, [a, b]: [usize; 2]) -> bool {
         let [all_a, all_b] = self.groups.sides.each_ref().map(Vec::len);
         b * all_a > a * all_b
+    }
+
+    /// Whether this quantity is in all runs of both sides what the generator can send, and says nothing of either.
+    pub(super) fn is_of_the_generator(&self, quantity: &Quantity) -> bool {
+        let base = self.base.as_ref().map(|(_, base)| *base);
+        let mut runs = self.groups.sides.iter().flatten();
+        runs.all(|run| {
+            let mut cells = std::iter::once(self.cell).chain(base);
+            cells.all(|cell| {
+                run.place(cell)
+                    .is_ok_and(|at| is_of_the_generator(&run.samples, [at, at], quantity))
+            })
+        })
     }
 
     /// Whether any run has a figure of it.

@@ -103,6 +103,17 @@ impl Table {
     fn compare(&mut self, found: &Found<'_>, is_doubtful: bool, confidence: f64) {
         let before = self.entries.len();
         for quantity in quantities(found.cell.load) {
+            if found.is_of_the_generator(quantity) {
+                let why = "no search of either side found a limit, so both figures are what the generator can send";
+                let cause = format!("{}: {why}", quantity.name);
+                let gap = Gap {
+                    measured_in: MeasuredIn::Both,
+                    why: Absent::Lost(cause.clone()),
+                    cause,
+                };
+                self.leave_out(found.cell, gap);
+                continue;
+            }
             let figures = found.figures(quantity);
             match Entry::of(self.cells.len(), quantity, &figures, confidence) {
                 Some(entry) => {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::missing;
-use crate::model::{LoadKind, Searched};
+use crate::model::{LoadKind, SearchFor, Searched, VerdictReport};
 use crate::stats::search::{Goal, GoalResult};
 
 /// Cells of `bridge-nf` and `bridge` with rules, and of paths whose traffic no rule of the hub sees.
@@ -129,6 +129,7 @@ fn searches_that_found_no_limit_on_both_sides_are_not_compared() {
         let mut run = compared(1.0);
         for planned in &mut run.header.cells {
             planned.cell.load = LoadKind::UdpPaced;
+            planned.cell.axes.search = Some(SearchFor::NDR);
         }
         for sample in &mut run.samples {
             let Outcome::Measured(measured) = &mut sample.outcome else {
@@ -156,8 +157,15 @@ fn searches_that_found_no_limit_on_both_sides_are_not_compared() {
             });
         }
         let report = assess(&run);
-        let bridge = &report.cells[1].verdicts;
-        bridge.contains_key("throughput_packets_per_s")
+        let is_said = |verdicts: &std::collections::BTreeMap<String, VerdictReport>| {
+            verdicts.contains_key("throughput_packets_per_s")
+        };
+        let choice = &report.recommendation.as_ref().unwrap().choices[0];
+        let versus = choice.best.iter().chain(&choice.others);
+        let is_recommended = versus.map(|one| &one.versus).any(is_said);
+        let is_compared = is_said(&report.cells[1].verdicts);
+        assert_eq!(is_recommended, is_compared);
+        is_compared
     };
     assert!(!verdict([None, None]));
     assert!(verdict([Some(1.01e5), Some(1.01e5)]));
