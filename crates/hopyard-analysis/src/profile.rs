@@ -37,16 +37,19 @@ pub(super) fn fill(
     let splits: Vec<Option<Split>> = (0..cells.len())
         .map(|cell| Split::of(header, windows, samples, cell))
         .collect();
-    // The cost of traffic that took another path is not compared.
+    // The cost of traffic that took another path is not compared, nor that of an emulated CPU with a real one's.
     let mut bases = bases(header);
     let is_proved: Vec<bool> = cells.iter().map(|cell| cell.way.proved).collect();
+    let is_emulated: Vec<bool> = cells.iter().map(CellReport::has_emulated_guest).collect();
     for (index, cell) in cells.iter_mut().enumerate() {
         let Some(split) = &splits[index] else {
             continue;
         };
         cell.profile = split.report(header.confidence);
         let base = bases[index].take();
-        let base = base.filter(|(_, at)| is_proved[index] && is_proved[*at]);
+        let base = base.filter(|(_, at)| {
+            is_proved[index] && is_proved[*at] && is_emulated[index] == is_emulated[*at]
+        });
         let base = base.and_then(|(name, at)| Some((name, splits[at].as_ref()?)));
         if let (Some(profile), Some((name, base))) = (&mut cell.profile, base) {
             profile.difference = split.difference(base, name, header.confidence);

@@ -2,7 +2,7 @@
 
 use crate::assess;
 use crate::model::stored::Run;
-use crate::model::{CellReport, Outcome, ProfileReport, ProfileWindow};
+use crate::model::{CellReport, GuestUsed, Outcome, ProfileReport, ProfileWindow};
 use crate::testing::{compared_over, profile_window};
 
 /// Veth and bridge over some blocks, the bridge at half the speed; a tenth of its time is in the bridge.
@@ -162,4 +162,25 @@ fn a_block_without_cpu_time_is_split_among_none() {
     m.cpu.steal_ns = 1e8;
     m.cpu.busy_ns -= 1e8;
     assert_eq!(n(&run), 9);
+}
+
+/// An emulated CPU's time is another thing.
+#[test]
+fn the_cost_of_an_emulated_guest_is_not_subtracted_from_a_real_one() {
+    let difference = |emulated: bool| {
+        let mut run = run(8);
+        for sample in run.samples.iter_mut().filter(|sample| sample.cell == 1) {
+            let Outcome::Measured(measured) = &mut sample.outcome else {
+                panic!("all are measured");
+            };
+            measured.guest = Some(GuestUsed {
+                kernel: "6.18.5".to_owned(),
+                cpus: 2,
+                emulated,
+            });
+        }
+        profile(&assess(&run).cells[1]).difference.is_some()
+    };
+    assert!(difference(false));
+    assert!(!difference(true));
 }
