@@ -70,10 +70,19 @@ fn sizes(ratios: impl Iterator<Item = f64>) -> String {
         .fold((f64::INFINITY, 0.0_f64), |(least, most), size| {
             (least.min(size), most.max(size))
         });
-    let most = whole(most);
-    match whole(least) {
+    let most = bounded(most);
+    match bounded(least) {
         least if least == most => most,
         least => format!("{} to {most}", least.trim_end_matches(" %")),
+    }
+}
+
+/// A share in percent; what is larger than three digits can say is told as that.
+fn bounded(share: f64) -> String {
+    if share >= 9.995 {
+        "more than 999 %".to_owned()
+    } else {
+        whole(share)
     }
 }
 
@@ -195,4 +204,18 @@ fn compared<'a>(layout: &Layout<'a>, figure: fn(&Group<'a>) -> &'static str) -> 
             Some((who, verdict, more_is_better(figure(group))))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_times_as_much_is_not_called_999_percent() {
+        let of = |ratios: &[f64]| sizes(ratios.iter().copied());
+        assert_eq!(of(&[0.92]), "8 %");
+        assert_eq!(of(&[1.08, 0.77]), "8 to 23 %");
+        assert_eq!(of(&[28.0, 40.0]), "more than 999 %");
+        assert_eq!(of(&[28.0, 2.0]), "100 to more than 999 %");
+    }
 }
