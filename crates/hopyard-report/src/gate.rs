@@ -50,7 +50,10 @@ pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
     let percent = |share: f64| format!("{} %", rough(100.0 * share));
     let least = caught.iter().copied().reduce(f64::min);
     let reach = least.zip(caught.iter().copied().reduce(f64::max)).map_or_else(
-        || " It could have caught none.".to_owned(),
+        || match gate.failed {
+            true => String::new(),
+            false => " It could have caught none.".to_owned(),
+        },
         |(least, most)| {
             format!(
                 " Four times out of five it catches a loss of {} where it sees best, of {} where worst.",
@@ -65,6 +68,27 @@ pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One whose cells failed in part rules on nothing but what it shows.
+    #[test]
+    fn a_gate_that_failed_did_catch_something() {
+        let gate = Gate {
+            fail_on_ratio: 0.03,
+            failed: true,
+            comparisons: 2,
+            tripped: 2,
+            blind: 0,
+            incomplete: 0,
+            undecided: false,
+            blocks_needed: None,
+            runs_needed: None,
+        };
+        let said = format!("{:?}", block(&gate, "", &[]));
+        assert!(
+            said.contains("FAILED. 2 of 2") && !said.contains("none"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn what_no_time_decides_is_told_from_noise() {
