@@ -87,6 +87,12 @@ fn relays_run_the_pairs_and_one_that_dies_costs_those_that_it_ran() {
         site.run(&words)
             .exits(2)
             .says(&["relay `false`: `hopyard fleet relay` did not greet"]);
+        // What it says does not command the terminal.
+        let red = "sh -c 'printf \"\\033[31mred\\n\" >&2'";
+        let words = ["run", &file, "-o", "none", "--relay", red];
+        let said = site.run(&words);
+        said.exits(2).says(&["[31mred"]);
+        assert!(!said.stderr.contains('\u{1b}'), "{said:?}");
         // Nothing that it started is left either.
         let other = "sh -c 'sleep 1000 & echo hello; exec sleep 1000'";
         let words = ["run", &file, "-o", "other", "--relay", other];

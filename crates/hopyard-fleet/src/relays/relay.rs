@@ -1,13 +1,15 @@
 //! One relay: its process, the pipe to it, and the pairs that it runs.
 
 use std::collections::BTreeMap;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use hopyard_host::bounded::lines_as_they_come;
+use hopyard_host::note;
 use hopyard_lab::Prefix;
 use hopyard_model::plain;
 use hopyard_net::{end_with_starter, kill_group, pipe};
@@ -93,10 +95,23 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
     })
 }
 
+/// Tells what a relay, or the command that leads to it, says to people: its bytes are another machine's, and a terminal would obey some.
+fn pass_on(prefix: String, words: ChildStderr) {
+    thread::spawn(move || {
+        for line in lines_as_they_come(words, LONGEST_LINE) {
+            let line = plain::line(&line);
+            if !line.is_empty() {
+                note(format_args!("relay `{prefix}`: {line}"));
+            }
+        }
+    });
+}
+
 impl Relay {
     pub(super) fn start(prefix: &Prefix) -> Result<Self> {
         let mut command: Command = prefix.command(&["hopyard", "fleet", "relay"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped());
         end_with_starter(&mut command);
         let failed = |why: &str| Error::Wrong(format!("relay `{prefix}`: {why}"));
         let mut child = command
@@ -105,6 +120,9 @@ impl Relay {
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no pipes"));
         };
+        if let Some(words) = child.stderr.take() {
+            pass_on(prefix.to_string(), words);
+        }
         Ok(Self {
             prefix: prefix.to_string(),
             child,
