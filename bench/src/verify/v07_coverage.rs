@@ -40,7 +40,8 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             ),
         ] {
             let c = stats::simulate_coverage(kind, n, 1, runs, bench.seed);
-            rows.push(row(what, n, &c, ""));
+            // What is independent needs no warning, so a warning is no excuse.
+            rows.push(row(what, n, &c, Promise::Covered, ""));
         }
         for series in TOGETHER {
             let remembering = RHOS.map(|rho| {
@@ -58,7 +59,12 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             let worst = |(_, c): &&(f64, stats::Coverage)| (c.promised() * 1e6) as u64;
             if let Some((rho, c)) = remembering.iter().min_by_key(worst) {
                 let what = format!("AR(1), {series} together, the worst of ρ 0 to 0.9");
-                rows.push(row(&what, n, c, &format!(" at ρ {rho}")));
+                // A single series of so few blocks is always warned of.
+                let promise = match (series, n) {
+                    (1, ..15) => Promise::Nothing,
+                    _ => Promise::CoveredOrWarned,
+                };
+                rows.push(row(&what, n, c, promise, &format!(" at ρ {rho}")));
             }
         }
     }
@@ -174,18 +180,34 @@ fn turns_row(disturbance: &str, worst: TurnsSetup, c: stats::Coverage) -> Row {
     }
 }
 
-fn row(what: &str, n: usize, c: &stats::Coverage, at: &str) -> Row {
+/// What is promised of a row.
+#[derive(Debug, Clone, Copy)]
+enum Promise {
+    Covered,
+    CoveredOrWarned,
+    Nothing,
+}
+
+fn row(what: &str, n: usize, c: &stats::Coverage, promise: Promise, at: &str) -> Row {
     let share = |part: u64| 100.0 * part as f64 / c.runs.max(1) as f64;
     Row {
         id: "V7",
         what: format!("{what}, {n} blocks, {} series", c.runs),
-        promised: "covered or warned ≥ 93 %".to_owned(),
+        promised: match promise {
+            Promise::Covered => "covered ≥ 93 %".to_owned(),
+            Promise::CoveredOrWarned => "covered or warned ≥ 93 %".to_owned(),
+            Promise::Nothing => String::new(),
+        },
         seen: format!(
             "{:.1} %{at} (covered {:.1} %, warned {:.1} %)",
             share(c.covered_or_warned),
             share(c.covered),
             share(c.warned)
         ),
-        verdict: Verdict::of(c.promised() >= PROMISE),
+        verdict: match promise {
+            Promise::Covered => Verdict::of(share(c.covered) >= 100.0 * PROMISE),
+            Promise::CoveredOrWarned => Verdict::of(c.promised() >= PROMISE),
+            Promise::Nothing => Verdict::Stated,
+        },
     }
 }
