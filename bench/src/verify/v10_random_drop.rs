@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use hopyard::lab::{self, Lab, role};
-use hopyard::model::{Axes, Family, LoadKind, Peer};
-use hopyard::{signals, stats};
+use hopyard::model::{Axes, CpuTolerance, Family, LoadKind, Peer, Rate};
+use hopyard::{assess, signals, stats};
 use hopyard_net::{NetNs, apply_ruleset, clock};
 
 use crate::bench::{Bench, wait_until};
+use crate::cells;
 use crate::experiment::{Experiment, Failure, Row, Verdict};
 use crate::v10_ledger::{Books, ruleset, socket_drops};
 
@@ -71,7 +72,47 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
         received,
         refused,
     };
-    Ok(vec![share(&books, sent)?, balance(&books, &flow)])
+    Ok(vec![
+        share(&books, sent)?,
+        balance(&books, &flow),
+        as_reported(bench)?,
+    ])
+}
+
+/// What a user is told of the same rule: quantity `lost_ratio` of a cell of hopyard's own load.
+fn as_reported(bench: &Bench) -> Result<Row, Failure> {
+    let cell = cells::cell("veth-route", Peer::Local, LoadKind::UdpStream, |axes| {
+        axes.message_size_bytes = Some(DATAGRAM.len() as u32);
+        axes.pace_bps = Some(Rate(Some(BURST * 1000 * 8 * DATAGRAM.len() as u64)));
+    });
+    let lab = Lab::build(lab::path("veth-route")?, Peer::Local, &cell.axes)?;
+    let rule = format!(
+        "table inet v10 {{\nchain forward {{\ntype filter hook forward priority 0\n\
+         meta l4proto udp numgen random mod {ONE_IN} == 0 drop\n}}\n}}\n"
+    );
+    apply_ruleset(lab.space(role::HUB)?.handle.ns(), &rule)?;
+    let sampler = bench.sampler(bench.pick(5000, 2000), 200)?;
+    let m = sampler.measure_in(&lab, &cell, 0.0)?;
+    let sent = m.sent.messages;
+    let lost = assess::quantity("lost_ratio")
+        .ok()
+        .and_then(|quantity| quantity.value(&m, cell.load, CpuTolerance(0.02)))
+        .ok_or(Failure::NoFigure("the share that was lost"))?;
+    let count = (lost * sent as f64).round().max(0.0) as u64;
+    let share = stats::binomial_interval(count, sent, CONFIDENCE)
+        .ok_or(Failure::NoFigure("a flow that sent nothing"))?;
+    Ok(Row {
+        id: "V10",
+        what: format!("{sent} datagrams of {cell}, the same rule: what the report says"),
+        promised: "0.1 % is inside the 99 % interval of the share lost".to_owned(),
+        seen: format!(
+            "{:.4} % ({:.4} to {:.4} %)",
+            100.0 * lost,
+            100.0 * share.low,
+            100.0 * share.high
+        ),
+        verdict: Verdict::of((share.low..=share.high).contains(&(1.0 / f64::from(ONE_IN)))),
+    })
 }
 
 fn bound(ns: &NetNs, address: IpAddr) -> Result<UdpSocket, Failure> {
