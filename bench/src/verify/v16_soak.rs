@@ -151,6 +151,9 @@ fn by_quarters(samples: &[Taken], kib: impl Fn(&Held) -> u64) -> String {
     at.collect::<Vec<_>>().join(", ")
 }
 
+/// The widest half of the interval of a drift that tells, % an hour.
+const WIDEST: f64 = 5.0;
+
 fn drift(samples: &[Taken]) -> Result<Row, Failure> {
     let samples = &samples[SETTLING..];
     let at_h: Vec<f64> = samples.iter().map(|sample| sample.at_h).collect();
@@ -169,6 +172,11 @@ fn drift(samples: &[Taken]) -> Result<Row, Failure> {
             percent(slope.low),
             percent(slope.high)
         ),
-        verdict: Verdict::of(slope.low <= 0.0 && slope.high >= 0.0),
+        // A wide interval holds no drift and any other.
+        verdict: if percent(slope.high - slope.low) / 2.0 > WIDEST {
+            Verdict::Failed(format!("it is known within more than {WIDEST} % an hour"))
+        } else {
+            Verdict::of(slope.low <= 0.0 && slope.high >= 0.0)
+        },
     })
 }
