@@ -29,6 +29,14 @@ impl Helper {
         }
         Ok((!line.is_empty()).then_some(started))
     }
+
+    /// Whether it has ended by itself.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn has_ended(&mut self) -> std::io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
 }
 
 impl Drop for Helper {

@@ -127,6 +127,13 @@ impl Bench {
         rng
     }
 
+    /// The same of one table of an experiment, whichever tables were kept from an earlier call.
+    pub(crate) fn rng_of_table(&self, experiment: u64, table: u64) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(((table + 1) << 16) | experiment);
+        rng
+    }
+
     /// The first and the last CPU this process may use.
     pub(crate) fn two_cpus(&self) -> Result<(usize, usize), Failure> {
         match self.cpus.as_slice() {

@@ -11,7 +11,7 @@ use hopyard::store::{End, Run};
 use rand_chacha::ChaCha8Rng;
 
 use crate::bench::on_its_way;
-use crate::experiment::Failure;
+use crate::experiment::{Failure, Row, Verdict};
 use crate::generation::lab_of;
 use crate::two_runs::header;
 
@@ -203,6 +203,15 @@ impl Fate {
         }
         let failed = report.cells.iter().map(|cell| cell.failed_samples);
         self.failed += failed.map(u64::from).sum::<u64>();
+    }
+
+    /// A failed row if hardly any turn was disturbed of tables that were to be.
+    pub(crate) fn too_quiet(&self, id: &'static str, what: String) -> Option<Row> {
+        /// Of the turns.
+        const LEAST: f64 = 0.01;
+        let is_quiet = (self.disturbed as f64) < LEAST * self.turns as f64 || self.turns == 0;
+        let why = format!("hardly disturbed, so they prove nothing: {self}");
+        is_quiet.then(|| Row::without_figures(id, what, Verdict::Failed(why)))
     }
 }
 

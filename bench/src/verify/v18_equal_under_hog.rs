@@ -76,9 +76,11 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
         let cell = cells::cell("veth", Peer::Local, load, |_| {});
         let settings = Settings::of([cell.clone(), cell], GENERATIONS);
         let table = bench.table(&name, &settings, || {
-            let _hog = hog::start(bench, pattern, bench.seed + done)?;
+            let mut hog = hog::start(bench, pattern, bench.seed + done)?;
             let pair = Pair::new(&sampler, &settings);
-            Ok(pair.take(GENERATIONS, &mut rng)?.into())
+            let taken = pair.take(GENERATIONS, &mut bench.rng_of_table(18, done))?;
+            hog::was_there(&mut hog)?;
+            Ok(taken.into())
         })?;
         // Later ones may have been kept, where the random order was another.
         let Some(table) = table else { continue };
@@ -111,6 +113,7 @@ fn rows(bench: &Bench, all: &[Said]) -> Result<Vec<Row>, Failure> {
     let whole = alarms(&Figure::ALL, &|_| true);
     let mut rows = vec![promised(bench, whole, asked, fate)?];
     rows.extend(missing(all));
+    rows.extend(fate.too_quiet("V18", "these tables".to_owned()));
     let mut state = |what: String, share: Share| -> Result<(), Failure> {
         if share.of > 0 {
             rows.push(Row {

@@ -45,7 +45,7 @@ struct Tally {
 fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
     bench.two_cpus()?;
     let sampler = bench.sampler(WINDOW_MS, WARM_UP_MS)?;
-    let mut rng = bench.rng(20);
+    let mut table_number = 0;
     let mut rows = Vec::new();
     for pattern in [None, Some(Pattern::RealTime)] {
         let mut tally = Tally::default();
@@ -53,7 +53,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
         let when = pattern.map_or("left alone", Pattern::name);
         for load in loads_by_turns() {
             hopyard::note(format_args!("V20: {load}, {when}"));
-            let _hog = pattern
+            let mut hog = pattern
                 .map(|pattern| hog::start(bench, pattern, bench.seed))
                 .transpose()?;
             let word = pattern.map_or("left-alone", Pattern::word);
@@ -67,9 +67,14 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
                 let name = format!("V20-{word}-{load}-{nth:02}");
                 let table = bench.table(&name, &settings, || {
                     let pair = Pair::new(&sampler, &settings);
-                    Ok(pair.take(generations(bench), &mut rng)?.into())
+                    let order = &mut bench.rng_of_table(20, table_number);
+                    Ok(pair.take(generations(bench), order)?.into())
                 })?;
+                table_number += 1;
                 runs.extend(table.map(|table| table.run));
+            }
+            if let Some(hog) = &mut hog {
+                hog::was_there(hog)?;
             }
             (had, asked) = (had + runs.len(), asked + of_load);
             // One run has no others to be compared with.
@@ -174,6 +179,9 @@ impl Tally {
                     verdict: Verdict::of(seen.high >= PROMISE),
                 });
             }
+        }
+        if pattern.is_some() {
+            rows.extend(self.fate.too_quiet("V20", when.to_owned()));
         }
         Ok(rows)
     }

@@ -161,8 +161,18 @@ fn is_good(tallies: &[Tally], targets: &[target::Against]) -> bool {
 
 /// Measures one table. A method that fails is a finding. Errors are only the user's wish to stop, and a missing hog.
 fn ask(ways: &Ways, task: Task, verify: &Path, seed: u64) -> Result<Record> {
-    let _hog = task.hog.then(|| hog::start(verify, seed)).transpose()?;
+    let mut hog = task.hog.then(|| hog::start(verify, seed)).transpose()?;
     let asked = ways.ask(task.way, task.question)?;
+    if let Some(hog) = &mut hog
+        && hog
+            .has_ended()
+            .map_err(io_error("cannot look at the hog"))?
+    {
+        return Err(Error::Program {
+            program: format!("{} hog", verify.display()),
+            what: "ended before the table did".to_owned(),
+        });
+    }
     let (told, failed) = match asked.told {
         Ok(told) => told,
         Err(_) if signals::interrupted() => return Err(Error::Interrupted),
