@@ -82,9 +82,10 @@ impl Sampler {
             });
         }
         if !((1.0 - AGREEMENT)..=(1.0 + AGREEMENT)).contains(&own_count) {
-            flags.push(format!(
-                "its own count is {own_count:.3} of what the kernel counted"
-            ));
+            return Err(Error::Program {
+                program: tool.to_string(),
+                what: format!("counted {own_count:.3} of what the kernel counted"),
+            });
         }
         let cpu = window.cpu;
         let machine = cpu.elapsed_ns * f64::from(cpu.cpus);
@@ -196,7 +197,7 @@ impl Sampler {
         let pids = [client.pid(), server.pid()];
         let window = observe(bed, scenario, &self.meter, &pids, edges)?;
         if client.ended()?.is_some() {
-            flags.push("it ended before the window did".to_owned());
+            return Err(client.trouble("ended before the window did"));
         }
         flag_congestion(bed, scenario, flags)?;
 
