@@ -75,11 +75,11 @@ fn speed(times: Option<Times>, least: f64, is_whole: bool) -> Outcome {
     }
 }
 
-/// Lower means that the interval of the share shows it.
+/// Lower means that the intervals of both shares show it: one interval of another method that holds is no share of 100 %.
 fn coverage(turns: &Tally, other: &Tally) -> Outcome {
     match (turns.covered.share(), other.covered.share()) {
         (Some(own), Some(other)) if own.value >= other.value => Outcome::Met,
-        (Some(own), Some(other)) if own.high < other.value => Outcome::Missed,
+        (Some(own), Some(other)) if own.high < other.low => Outcome::Missed,
         _ => Outcome::Open,
     }
 }
@@ -150,5 +150,7 @@ mod tests {
         assert_eq!(outcome(39, 39), Outcome::Met);
         assert_eq!(outcome(36, 38), Outcome::Open);
         assert_eq!(outcome(20, 39), Outcome::Missed);
+        let single = coverage(&tally(Way::Turns, 35, 40), &tally(Way::Windows, 1, 1));
+        assert_eq!(single, Outcome::Open);
     }
 }
