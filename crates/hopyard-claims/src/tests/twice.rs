@@ -139,6 +139,14 @@ pub(super) fn differences(own: &[ClaimReport], other: &Judged) -> Vec<String> {
                 format!("{:?}", two.verdict),
             );
         }
+        if one.checks.len() != two.checks.len() {
+            let counted = |count: usize| format!("{count} parts");
+            differs(
+                "parts".to_owned(),
+                counted(one.checks.len()),
+                counted(two.checks.len()),
+            );
+        }
         for (part, (one, two)) in one.checks.iter().zip(&two.checks).enumerate() {
             let grade = one.grade.as_ref().map(|grade| grade.verdict);
             if grade != two.grade {
@@ -189,8 +197,10 @@ fn different_answers(from: &Path, other: &Judged) -> Vec<String> {
     let chosen = choose_questions(reports().unwrap(), &[]).unwrap();
     let document = answers(&chosen, &evidence);
     let own = document.reports.iter().flat_map(|report| &report.questions);
+    let own: Vec<_> = own.collect();
+    assert_eq!((own.len(), other.questions.len()), (29, 29));
     let mut all = Vec::new();
-    for (one, two) in own.zip(&other.questions) {
+    for (one, two) in own.into_iter().zip(&other.questions) {
         assert_eq!((&one.id, one.figures.len()), (&two.id, two.figures.len()));
         let said: Vec<_> = one
             .figures
@@ -218,7 +228,6 @@ fn different_answers(from: &Path, other: &Judged) -> Vec<String> {
             }
         }
     }
-    assert_eq!(other.questions.len(), 29);
     all
 }
 
