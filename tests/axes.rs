@@ -429,10 +429,21 @@ fn ports_that_nobody_uses_are_ports_and_out_of_the_way() {
             return Err(format!("{attached} ports are attached"));
         }
         let measured = proved(&lab, &cell, 100)?;
-        match measured.devices.iter().find(|d| d.name.starts_with("idle")) {
-            // An idle port may see a question to all.
-            Some(d) if d.rx_packets + d.tx_packets > 64 => Err(format!("{d:?}")),
-            _ => Ok(Visit::Checked),
+        let counted = measured
+            .devices
+            .iter()
+            .filter(|d| d.name.starts_with("idle"));
+        let counted: Vec<_> = counted.collect();
+        if counted.len() != idle {
+            return Err(format!(
+                "{} of {idle} idle ports are counted",
+                counted.len()
+            ));
+        }
+        // An idle port may see a question to all.
+        match counted.iter().find(|d| d.rx_packets + d.tx_packets > 64) {
+            Some(d) => Err(format!("{d:?}")),
+            None => Ok(Visit::Checked),
         }
     });
 }
