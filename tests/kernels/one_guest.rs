@@ -168,6 +168,10 @@ set = { flows = 3 }
 paths = ["bridge"]
 loads = ["udp_stream"]
 set = { containers = "own", flows = 3, scheduler = "groups" }
+
+[[cells]]
+loads = ["tcp_stream"]
+set = { congestion = "htcp" }
 "#,
 );
 
@@ -195,4 +199,14 @@ fn processes_have_shares_of_a_guests_cpus() {
         panic!("{:#?}", measured.cells);
     };
     assert_eq!(cell["axes"]["scheduler"], "groups");
+}
+
+/// A host loads its module when a socket asks for it; a guest has no program that does.
+#[test]
+fn a_congestion_control_comes_along_into_a_guest() {
+    let measured = OLDEST.proved(|path, _| path == "veth", &["congestion=htcp"]);
+    let [cell] = &measured.cells[..] else {
+        panic!("{:#?}", measured.cells);
+    };
+    assert_eq!(cell["axes"]["congestion"], "htcp");
 }
