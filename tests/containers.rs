@@ -6,9 +6,9 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use hopyard::lab::{Lab, LabKey, Path};
+use hopyard::lab::{Lab, LabKey, Path, role};
 use hopyard::load::remote::Remote;
-use hopyard::model::{Axes, Cell, Containers, FlowControl, Hop, LoadKind, Peer};
+use hopyard::model::{Axes, Cell, Containers, Family, FlowControl, Hop, LoadKind, Peer};
 use hopyard_net::{Cgroup, LinkKind, NewLink};
 use nix::sched::{CpuSet, sched_setaffinity};
 
@@ -16,7 +16,7 @@ use crate::support::cli::{PROGRAM, pid, run};
 use crate::support::host::unharmed;
 use crate::support::plan::Room;
 use crate::support::traces::Traces;
-use crate::support::walk::{Visit, walk_all};
+use crate::support::walk::{Visit, those_here, walk_all};
 use crate::support::{alone, beside, cell, float, mostly, proved, sampler, skip, slower, tell};
 
 fn contained(path: &str, peer: Peer, load: LoadKind, more: &[(&str, &str)]) -> Cell {
@@ -213,6 +213,33 @@ fn every_container_carries_and_its_way_is_proved() {
             before.unchanged()
         });
     });
+}
+
+/// What comes from the server is routed by the domain's table, and by the main one only where that has no route.
+#[test]
+fn a_routing_domain_has_the_routes_to_its_containers() {
+    let _beside = beside();
+    if those_here(&["vrf"]).is_empty() {
+        return;
+    }
+    let lab = build(&contained("vrf", Peer::Local, LoadKind::TcpRr, &[])).unwrap();
+    let hub = lab.space(role::HUB).unwrap().handle.ns();
+    let routes = |table: &str| {
+        let listed = hub.run(|| {
+            Command::new("ip")
+                .args(["route", "show", "table", table])
+                .output()
+        });
+        String::from_utf8(listed.unwrap().unwrap().stdout).unwrap()
+    };
+    let [domain, main] = ["100", "main"].map(routes);
+    for container in &lab.topology.containers {
+        let address = container.endpoint.addresses.of(Family::V4).to_string();
+        let is_to_it = |line: &str| line.split(' ').next() == Some(&*address);
+        assert!(domain.lines().any(is_to_it), "{address} in {domain}");
+        assert!(!main.lines().any(is_to_it), "{address} in {main}");
+    }
+    tell(&format!("{} routes in the domain", domain.lines().count()));
 }
 
 #[test]
