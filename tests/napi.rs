@@ -11,7 +11,7 @@ use hopyard_net::NetNs;
 
 use crate::axes::{build, devices};
 use crate::support::cli::run;
-use crate::support::walk::{Visit, walk};
+use crate::support::walk::{Visit, those_here, walk};
 use crate::support::{beside, cell, sampler, tell, until};
 
 /// Does the kernel say that threads poll a device?
@@ -144,8 +144,30 @@ fn without_anything_to_poll_it_is_refused_with_advice() {
         &[],
         &["no device of this lab has NAPI: set `gro=on` and `tso=off`"],
     );
-    refused(
-        &["--set", "gro=on"],
-        &["only what comes from a device without TSO: set `tso=off`"],
+    let idle = "only what comes from a device without TSO: set `tso=off`";
+    refused(&["--set", "gro=on"], &[idle]);
+    // It is the other end of its pair that sends to it.
+    let own = ["--set", "gro@a/eth0=on", "--set", "tso@a/eth0=off"];
+    refused(&[&["--paths", "veth-route"], &own[..]].concat(), &[idle]);
+}
+
+/// A program of XDP gives its device NAPI, and takes TSO from the other end.
+#[test]
+fn threads_poll_devices_of_xdp() {
+    let _sole = sole_poller();
+    let _beside = beside();
+    if those_here(&["af-xdp"]).is_empty() {
+        return;
+    }
+    let cell = cell(
+        "af-xdp",
+        Peer::Local,
+        LoadKind::UdpRr,
+        &[("napi", "threaded")],
     );
+    let lab = build(&cell).unwrap();
+    let before = pollers().1;
+    let measured = sampler(200, 50).measure_in(&lab, &cell, 0.0).unwrap();
+    assert!(measured.received.transactions > 0);
+    assert!(pollers().1 > before, "{:?}", each_poller());
 }
