@@ -105,7 +105,7 @@ impl Responder {
     }
 }
 
-/// The number before that of a flow's first request in a turn: another one than in the turns before, whose answers may come late.
+/// Where a flow's numbers start in a turn. Earlier turns started elsewhere, so their late answers are not taken for new ones.
 pub(super) fn first_number() -> u64 {
     clock::monotonic_ns()
 }

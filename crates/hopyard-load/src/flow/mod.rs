@@ -1,7 +1,7 @@
 //! The hot loops: one flow each, the streams of a CPU in turns, or the numbered datagrams of a socket.
 //!
 //! A loop makes socket calls and stores counters, nothing else: buffers are made before it starts, no
-//! lock is taken, and the clock is read only where something is timed.
+//! lock is taken (but by those that make connections), and the clock is read only where something is timed.
 
 mod burst;
 mod conns;
@@ -20,6 +20,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use nix::sys::socket::{MsgFlags, recv, send};
 
@@ -40,6 +41,9 @@ pub(crate) use zero_copy::ZeroCopySocket;
 use super::tally::Tally;
 use hopyard_net::clock;
 
+/// Before a send is tried again that no event makes room for.
+const RETRY_AFTER: Duration = Duration::from_millis(1);
+
 /// What a flow reads from and writes to.
 pub(crate) trait Io {
     /// Hands a message to the kernel; how many bytes it took.
@@ -57,6 +61,10 @@ pub(crate) trait Io {
     }
     /// Did the last send fail because it has to wait for such notices, and not for room?
     fn awaits_notices(&self) -> bool {
+        false
+    }
+    /// Is there none to wait for, so that the send has to be tried again after a while?
+    fn retries(&self) -> bool {
         false
     }
     /// The same as [`Self::recv`], with the number of messages that it was.
@@ -88,6 +96,10 @@ impl<I: Io> Io for &I {
 
     fn awaits_notices(&self) -> bool {
         (**self).awaits_notices()
+    }
+
+    fn retries(&self) -> bool {
+        (**self).retries()
     }
 
     #[inline]

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -14,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use hopyard_net::clock;
 
-use super::{Context, Io, Message, Schedule, again, timed_out};
+use super::{Context, Io, Message, RETRY_AFTER, Schedule, again, timed_out};
 use hopyard_model::Counted;
 
 /// Bytes taken per receive call of a TCP stream, as iperf3 and iperf do by default.
@@ -268,15 +269,17 @@ fn take_turns<I: Io + AsFd, F>(
                     wanted
                 });
             }
-            wait(&mut watched)?;
+            let retries = flows.iter().any(|(io, _)| io.retries());
+            wait(&mut watched, retries.then_some(RETRY_AFTER))?;
         }
     }
     Ok(())
 }
 
-/// Until a socket can go on or was shut down.
-fn wait(watched: &mut [PollFd<'_>]) -> Result<(), String> {
-    match poll(watched, PollTimeout::NONE) {
+/// Until a socket can go on or was shut down, or for so long at most.
+fn wait(watched: &mut [PollFd<'_>], most: Option<Duration>) -> Result<(), String> {
+    let most = most.and_then(|most| PollTimeout::try_from(most).ok());
+    match poll(watched, most.unwrap_or(PollTimeout::NONE)) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(e) => Err(format!("cannot wait for a flow: {e}")),
     }

@@ -11,7 +11,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 
 use super::{End, Part, Shape, Turn, are_over, next_wake};
 use crate::flow::stream::no_buffers;
-use crate::flow::{Io, again, timed_out};
+use crate::flow::{Io, RETRY_AFTER, again, timed_out};
 
 /// Events taken by a call.
 const EVENTS: usize = 64;
@@ -25,6 +25,8 @@ struct Line {
     is_blocked: bool,
     /// It does not wait for room, but for the kernel's notices about earlier messages. epoll tells of those in any case.
     awaits_notices: bool,
+    /// When to try again, if there is no notice to wait for.
+    retry_ns: Option<u64>,
     watched: EpollFlags,
 }
 
@@ -53,6 +55,7 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
                 gone: None,
                 is_blocked: false,
                 awaits_notices: false,
+                retry_ns: None,
                 watched: EpollFlags::empty(),
             };
             line.watched = line.wanted(&end.part, shape);
@@ -96,7 +99,7 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
                     return Ok(());
                 }
             }
-            if is_paced && ready > 0 {
+            if ready > 0 && (is_paced || self.retries()) {
                 wake_ns = self.next_wake();
             }
             let Some(at_ns) = wake_ns else { continue };
@@ -105,6 +108,12 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
                 continue;
             }
             for index in 0..self.ends.len() {
+                let retry_ns = &mut self.lines[index].retry_ns;
+                if retry_ns.take_if(|at_ns| *at_ns <= now_ns).is_some()
+                    && self.turn(index, EpollFlags::EPOLLOUT)? == Turn::Over
+                {
+                    return Ok(());
+                }
                 let part = &mut self.ends[index].part;
                 if part.wakes_ns().is_some_and(|wakes_ns| wakes_ns <= now_ns) {
                     part.wake(now_ns);
@@ -118,11 +127,18 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
         Ok(())
     }
 
+    /// Does a flow have to be tried again without an event?
+    fn retries(&self) -> bool {
+        self.shape.zero_copy && self.lines.iter().any(|line| line.retry_ns.is_some())
+    }
+
     /// When to wake if there is no event. A paced sender that has sent a part of a message waits for room only.
     fn next_wake(&self) -> Option<u64> {
         let flows = self.ends.iter().zip(&self.lines);
         let may_begin = flows.filter(|(_, line)| !P::IS_SHARP || line.gone.is_none());
-        may_begin.filter_map(|(end, _)| end.part.wakes_ns()).min()
+        let wakes = may_begin.filter_map(|(end, _)| end.part.wakes_ns());
+        let retries = self.lines.iter().filter_map(|line| line.retry_ns);
+        wakes.chain(retries).min()
     }
 
     /// Waits for events until an instant, if there is one: to the ns where it has to be met, which `epoll_wait` cannot.
@@ -232,6 +248,8 @@ impl<'a, I: Io + AsFd, P: Part> EpollLoop<'a, I, P> {
         // What is left of a message goes when there is room, even if nothing else happens: the other end may wait for it.
         line.is_blocked = line.gone.is_some();
         line.awaits_notices = line.is_blocked && end.io.awaits_notices();
+        let retries = line.awaits_notices && end.io.retries();
+        line.retry_ns = retries.then(|| clock::monotonic_ns() + RETRY_AFTER.as_nanos() as u64);
         Ok(Turn::GoesOn)
     }
 }
