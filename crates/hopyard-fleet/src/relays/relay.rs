@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,10 @@ const MOST_AT_ONCE: usize = 1000;
 /// Of a pair's failure and of why a machine does not answer, bytes: it becomes a part of a line of the journal, and relays of this
 /// version say less.
 const LONGEST_CAUSE: usize = 64 << 10;
+/// Of a line that a relay says to people, bytes.
+const LONGEST_WORDS: u64 = 4 << 10;
+/// For the last words of a relay that has ended; whoever it started may hold the stream.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// For a relay that was told to end, which ends what it runs and removes its directory.
 const LEAVING: Duration = Duration::from_secs(5);
 
@@ -40,6 +44,8 @@ pub(super) type ToldPair = (Ended, Option<Vec<Sample>>);
 pub(super) struct Relay {
     prefix: String,
     child: Child,
+    /// Closes when all that it says to people is printed.
+    words: Option<Receiver<()>>,
     /// Until it is told to end.
     to: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -95,16 +101,21 @@ pub(super) fn all_join(relays: &mut [Relay], plan: &Plan) -> Result<()> {
     })
 }
 
-/// Tells what a relay, or the command that leads to it, says to people: its bytes are another machine's, and a terminal would obey some.
-fn pass_on(prefix: String, words: ChildStderr) {
+/// Prints stderr of a relay, or of the command that starts it, without control characters: it comes from another machine. What is
+/// returned closes at its end.
+fn pass_on(prefix: String, words: ChildStderr) -> Receiver<()> {
+    let (end, ended) = channel();
     thread::spawn(move || {
-        for line in lines_as_they_come(words, LONGEST_LINE) {
+        for line in lines_as_they_come(words, LONGEST_WORDS) {
             let line = plain::line(&line);
+            let line = line.strip_prefix("hopyard: ").unwrap_or(&line);
             if !line.is_empty() {
                 note(format_args!("relay `{prefix}`: {line}"));
             }
         }
+        drop(end);
     });
+    ended
 }
 
 impl Relay {
@@ -120,12 +131,12 @@ impl Relay {
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no pipes"));
         };
-        if let Some(words) = child.stderr.take() {
-            pass_on(prefix.to_string(), words);
-        }
+        let words = child.stderr.take();
+        let words = words.map(|words| pass_on(prefix.to_string(), words));
         Ok(Self {
             prefix: prefix.to_string(),
             child,
+            words,
             to: Some(to),
             lines: lines_as_they_come(from, LONGEST_LINE),
             running: BTreeMap::new(),
@@ -297,6 +308,10 @@ impl Drop for Relay {
             kill_group(self.child.id());
         }
         let _waited = self.child.wait();
+        if let Some(words) = &self.words {
+            // Nothing is sent: it waits for the end.
+            let _ended = words.recv_timeout(LAST_WORDS);
+        }
     }
 }
 
