@@ -3,7 +3,7 @@
 use hopyard_net::clock;
 
 use super::ends::Ends;
-use super::places::{places_apart, places_by_core};
+use super::places::{places_by_core, split_apart};
 use super::{Error, Places, places};
 use crate::lab::{self, Lab, role};
 use crate::load::endpoint::DeviceSpan;
@@ -42,8 +42,12 @@ pub(super) fn place(lab: &Lab, placement: Placement, allowed: &[usize]) -> lab::
     if client.is_with(server) {
         let shared = client.cpus.iter().filter(|cpu| server.cpus.contains(cpu));
         let shared: Vec<usize> = shared.copied().collect();
-        if shared.len() < 2 && placement != Placement::Free {
-            return places_apart(placement, &client.cpus, &server.cpus);
+        match placement {
+            Placement::Same if shared.is_empty() => return Err(lab::Error::NoSharedCpu),
+            Placement::Split if shared.len() < 2 => {
+                return split_apart(&client.cpus, &server.cpus);
+            }
+            _ => {}
         }
         // The cores of another machine are not known here.
         return if is_other_machine(lab) {

@@ -47,24 +47,24 @@ pub(super) fn wait_for_netns_cleanup() -> Result<bool, Error> {
 pub(crate) fn let_netns_cleanup_end() -> Result<(), Error> {
     /// Give up after this time: these may be the namespaces of other programs.
     const MOST: Duration = Duration::from_millis(300);
-    while_going(MOST, meter::namespaces_are_going, |time| {
+    wait_for_removal(MOST, meter::namespaces_are_going, |time| {
         wait_until(clock::monotonic_ns() + ns(time))
     })
 }
 
-/// The same before a command restores this host, which may need what the last labs used. Ctrl-C, after which most hosts are restored, does
-/// not end the wait.
+/// The same before the command of `--restore`, which may need what the last labs used. Ctrl-C does not end this wait: the host is usually
+/// restored after it.
 pub(crate) fn let_netns_cleanup_end_to_restore() -> Result<(), Error> {
-    /// There is nothing that a longer wait could disturb, and many containers take a second.
+    /// Nothing is measured any more, and removing many containers takes a second.
     const MOST: Duration = Duration::from_secs(3);
-    while_going(MOST, meter::namespaces_are_going, |time| {
+    wait_for_removal(MOST, meter::namespaces_are_going, |time| {
         thread::sleep(time);
         Ok(())
     })
 }
 
-/// Pauses while namespaces are going, for so long at most.
-fn while_going<E: Into<Error>>(
+/// Waits while namespaces are being removed, at most `most`.
+fn wait_for_removal<E: Into<Error>>(
     most: Duration,
     are_going: impl Fn() -> Result<bool, E>,
     pause: impl Fn(Duration) -> Result<(), Error>,
@@ -99,12 +99,12 @@ mod tests {
             thread::sleep(time);
             Ok(())
         };
-        while_going(Duration::from_secs(60), go_after(3), sleep).unwrap();
+        wait_for_removal(Duration::from_secs(60), go_after(3), sleep).unwrap();
         assert_eq!(looks.get(), 4);
-        while_going(Duration::from_millis(30), go_after(u32::MAX), sleep).unwrap();
+        wait_for_removal(Duration::from_millis(30), go_after(u32::MAX), sleep).unwrap();
         assert!((2..6).contains(&looks.get()), "{looks:?}");
         let interrupted = |_| Err(Error::Interrupted);
-        while_going(Duration::from_secs(60), go_after(1), interrupted).unwrap_err();
+        wait_for_removal(Duration::from_secs(60), go_after(1), interrupted).unwrap_err();
     }
 
     #[test]

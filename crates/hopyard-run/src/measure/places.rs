@@ -64,46 +64,27 @@ pub(super) fn places_by_core(
     }
 }
 
-/// The same of two ends that share one CPU or none.
+/// CPUs of two ends of one machine that share at most one: of each, those that the other one may not use.
 ///
 /// # Errors
-/// `same` without a CPU that both may use; `split` where neither has one of its own.
-pub(super) fn places_apart(
-    placement: Placement,
-    client: &[usize],
-    server: &[usize],
-) -> lab::Result<Places> {
+/// Neither has a CPU of its own.
+pub(super) fn split_apart(client: &[usize], server: &[usize]) -> lab::Result<Places> {
     let without = |own: &[usize], other: &[usize]| -> Vec<usize> {
         let own = own.iter().filter(|cpu| !other.contains(cpu));
         own.copied().collect()
     };
-    let own = Places {
+    let mut own = Places {
         client: without(client, server),
         server: without(server, client),
     };
-    match placement {
-        Placement::Free => places(placement, client),
-        Placement::Same => {
-            let shared = without(client, &own.client);
-            if shared.is_empty() {
-                return Err(lab::Error::NoSharedCpu);
-            }
-            places(placement, &shared)
-        }
-        Placement::Split if own.client.is_empty() && own.server.is_empty() => {
-            Err(lab::Error::OneCpu)
-        }
-        // An end without a CPU of its own has the one that both may use.
-        Placement::Split if own.client.is_empty() => Ok(Places {
-            client: client.to_vec(),
-            ..own
-        }),
-        Placement::Split if own.server.is_empty() => Ok(Places {
-            server: server.to_vec(),
-            ..own
-        }),
-        Placement::Split => Ok(own),
+    match (own.client.is_empty(), own.server.is_empty()) {
+        (true, true) => return Err(lab::Error::OneCpu),
+        // It has the one that both may use.
+        (true, false) => own.client = client.to_vec(),
+        (false, true) => own.server = server.to_vec(),
+        (false, false) => {}
     }
+    Ok(own)
 }
 
 /// Half of the CPUs for each end. No core has CPUs in both halves, because its CPUs share what executes instructions: the ends
@@ -176,19 +157,14 @@ mod tests {
 
     #[test]
     fn ends_with_cpus_of_their_own_are_split_already() {
-        let of = |placement, client: &[usize], server: &[usize]| {
-            places_apart(placement, client, server).map(|places| [places.client, places.server])
+        let split = |client: &[usize], server: &[usize]| {
+            split_apart(client, server).map(|places| [places.client, places.server])
         };
-        let split = |client: &[usize], server: &[usize]| of(Placement::Split, client, server);
         assert_eq!(split(&[0, 1], &[2, 3]).unwrap(), [[0, 1], [2, 3]]);
         assert_eq!(split(&[0, 1, 2], &[2, 3]).unwrap(), [vec![0, 1], vec![3]]);
         assert_eq!(split(&[2], &[2, 3]).unwrap(), [[2], [3]]);
         assert_eq!(split(&[1, 2], &[2]).unwrap(), [[1], [2]]);
         assert!(matches!(split(&[2], &[2]), Err(lab::Error::OneCpu)));
-        let same = |client: &[usize], server: &[usize]| of(Placement::Same, client, server);
-        assert_eq!(same(&[0, 2], &[2, 3]).unwrap(), [[2], [2]]);
-        let none = same(&[0, 1], &[2, 3]);
-        assert!(matches!(none, Err(lab::Error::NoSharedCpu)));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The timetable of a sample, and estimates of its duration.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use hopyard_net::clock;
+use hopyard_net::{clock, cpu};
 
 use super::Sampler;
 use crate::load::DATAGRAM_PATIENCE;
@@ -23,8 +24,22 @@ const LATE: Duration = Duration::from_millis(100);
 const LATE_ELSEWHERE: Duration = Duration::from_millis(500);
 /// Additional time for each further client: all of them read their counters first.
 const TAIL_EACH: Duration = Duration::from_millis(1);
+/// Per CPU of this machine: idle clocks are read one CPU after another, and traffic must last until the last reading.
+const READING_EACH: Duration = Duration::from_micros(100);
 /// Equal parts of a window, to see whether it settles.
 const SLICES: u32 = 10;
+
+/// How long a reading of this machine's idle clocks takes at most.
+pub(super) fn reading() -> Duration {
+    static CPUS: OnceLock<usize> = OnceLock::new();
+    // One where the kernel does not say.
+    let cpus = *CPUS.get_or_init(|| cpu::online_cpus().map_or(1, |all| all.len()));
+    reading_of(cpus)
+}
+
+fn reading_of(cpus: usize) -> Duration {
+    READING_EACH * u32::try_from(cpus).unwrap_or(u32::MAX)
+}
 
 impl Sampler {
     /// How long one sample of a cell takes, roughly.
@@ -80,7 +95,7 @@ impl Sampler {
             start_ns,
             open_ns,
             close_ns,
-            stop_ns: close_ns + ns(TAIL + late + TAIL_EACH * others),
+            stop_ns: close_ns + ns(TAIL.max(reading()) + late + TAIL_EACH * others),
             slices: SLICES,
             other_behind_ns: 0,
         }
@@ -92,6 +107,12 @@ mod tests {
     use super::*;
     use crate::lab::Endpoints;
     use crate::model::{Axes, LoadKind, Peer};
+
+    #[test]
+    fn a_reading_takes_as_long_as_there_are_cpus() {
+        assert_eq!(reading_of(128), Duration::from_micros(12_800));
+        assert!(reading() >= READING_EACH);
+    }
 
     /// Milliseconds of traffic after a window of this load.
     fn after(load: LoadKind, endpoints: Option<Endpoints>) -> u64 {

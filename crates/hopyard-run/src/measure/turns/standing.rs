@@ -64,7 +64,7 @@ impl Standing<'_> {
             wait_until(now_ns + ns(rest))?;
             let before = std::mem::replace(&mut used, self.used_ns());
             let used_little = used.saturating_sub(before) < ns(LITTLE);
-            // The kernel adds a running thread's time to its clock when it stops, or at a tick.
+            // A running thread's CPU clock lags by up to a tick.
             let rests = used_little && !self.pids.iter().any(|pid| meter::is_running(*pid));
             if rests || now_ns > end_ns {
                 return Ok(());
