@@ -270,7 +270,7 @@ fn interrupted_runs_restore_the_host() {
 
 /// `hopyard clean` knows nothing of what commands of the user changed.
 #[test]
-fn a_second_ctrl_c_while_the_host_is_restored_says_how_it_is() {
+fn a_second_ctrl_c_during_restore_says_that_it_did_not_end() {
     apart(|| {
         unharmed(|| {
             let room = Room::new();
@@ -294,7 +294,7 @@ fn a_second_ctrl_c_while_the_host_is_restored_says_how_it_is() {
             running
                 .wait()
                 .exits(130)
-                .says(&["the command of --restore did not end"]);
+                .says(&["before the command of --restore had succeeded"]);
             let restoring = nix::unistd::Pid::from_raw(command().unwrap());
             nix::sys::signal::kill(restoring, Signal::SIGKILL).unwrap();
             run(&["clean"]).exits(0);

@@ -58,8 +58,8 @@ fn asked() {
         && now_ns.saturating_sub(first_ns) >= ONE_REQUEST_NS
     {
         let told = if IS_TO_RESTORE.load(Relaxed) {
-            "hopyard: ended at once, and the command of --restore did not end: run it by hand, or continue the run, which restores this \
-             host; `hopyard clean` removes what is left of labs\n"
+            "hopyard: ended at once, before the command of --restore had succeeded: run it by hand (--resume of a run that has begun does \
+             so too); `hopyard clean` removes what is left of labs\n"
         } else {
             "hopyard: ended at once; `hopyard clean` puts back what it left\n"
         };

@@ -133,6 +133,12 @@ impl Host {
         Ok(())
     }
 
+    /// Whether a command is to restore this host.
+    #[must_use]
+    pub fn is_to_restore(&self) -> bool {
+        self.is_changed && self.commands.restore.is_some()
+    }
+
     /// Runs the command of `--restore`, if there is one and the host was changed. Neither Ctrl-C nor a time limit
     /// ends it.
     ///

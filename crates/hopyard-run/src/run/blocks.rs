@@ -201,7 +201,7 @@ impl<'a> Blocks<'a> {
                     return Err(Stop::End(End::TimeLimit));
                 }
                 if has_settings {
-                    // Of the profile before, too.
+                    // Also for the lab of the previous profile.
                     let_netns_cleanup_end().map_err(stop)?;
                 }
                 self.switch(self.cell(cell).axes.setting)?;

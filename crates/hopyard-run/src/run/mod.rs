@@ -339,8 +339,8 @@ impl Prepared {
 
     /// Restores the host, if settings were compared.
     fn restore(&self) -> Result<(), Error> {
-        if self.host.borrow().is_some() {
-            // Where the kernel does not tell, the command runs all the same.
+        if self.host.borrow().as_ref().is_some_and(Host::is_to_restore) {
+            // If this cannot be read, the command runs nevertheless.
             let _ = measure::let_netns_cleanup_end_to_restore();
         }
         match self.host.borrow_mut().as_mut().map(Host::restore) {
