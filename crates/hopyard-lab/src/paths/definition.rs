@@ -291,11 +291,12 @@ impl Path {
 /// The first release of Linux with network namespaces.
 const NAMESPACES: &str = "2.6.24";
 
-/// Modules of congestion controls. A host loads them when a socket asks for one; a guest has no program that does.
-static CONGESTION: [&str; 15] = [
+/// Modules of congestion controls. A host loads them when a socket asks for one; a guest has no modprobe.
+static CONGESTION: [&str; 16] = [
     "tcp_bbr",
     "tcp_bic",
     "tcp_cdg",
+    "tcp_cubic",
     "tcp_dctcp",
     "tcp_highspeed",
     "tcp_htcp",
@@ -310,7 +311,7 @@ static CONGESTION: [&str; 15] = [
     "tcp_yeah",
 ];
 
-/// What a congestion control that is asked for takes.
+/// The module that axis `congestion` needs.
 fn of_congestion(axes: &Axes) -> Option<Carried> {
     let asked = axes.congestion.as_deref()?;
     let module = CONGESTION

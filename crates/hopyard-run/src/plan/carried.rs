@@ -54,12 +54,17 @@ mod tests {
     #[test]
     fn a_guest_is_given_what_its_labs_need() {
         let only = |path: &str| Paths::Named(vec![path.to_owned()]);
+        // What TCP loads have unless somebody sets another.
+        let with_cubic =
+            |more: &[&'static str]| more.iter().copied().chain(["tcp_cubic"]).collect();
         let bridge = modules(only("bridge"), &[]);
-        assert_eq!(bridge, BTreeSet::from(["bridge", "veth"]));
+        assert_eq!(bridge, with_cubic(&["bridge", "veth"]));
         let filtered = modules(only("bridge"), &[("rules", &["0", "10"])]);
-        assert_eq!(filtered, BTreeSet::from(["bridge", "nf_tables", "veth"]));
+        assert_eq!(filtered, with_cubic(&["bridge", "nf_tables", "veth"]));
         let chain = modules(only("forward"), &[("segments", &["veth", "macvlan"])]);
-        assert_eq!(chain, BTreeSet::from(["macvlan", "veth"]));
+        assert_eq!(chain, with_cubic(&["macvlan", "veth"]));
+        let set = modules(only("veth"), &[("congestion", &["htcp", "bbr"])]);
+        assert_eq!(set, BTreeSet::from(["tcp_bbr", "tcp_htcp", "veth"]));
         assert_eq!(modules(only("wormhole"), &[]), BTreeSet::new());
     }
 
