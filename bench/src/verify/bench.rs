@@ -127,7 +127,7 @@ impl Bench {
         rng
     }
 
-    /// The same of one table of an experiment, whichever tables were kept from an earlier call.
+    /// Random numbers of one table. They do not depend on which tables an earlier call kept.
     pub(crate) fn rng_of_table(&self, experiment: u64, table: u64) -> ChaCha8Rng {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(((table + 1) << 16) | experiment);

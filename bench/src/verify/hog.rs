@@ -161,8 +161,8 @@ pub(crate) fn start(bench: &Bench, pattern: Pattern, seed: u64) -> Result<Helper
         .ok_or_else(|| Failure::Burner("hog did not start".to_owned()))
 }
 
-/// Checks that a hog has disturbed until now.
-pub(crate) fn was_there(hog: &mut Helper) -> Result<(), Failure> {
+/// Checks that the hog still runs.
+pub(crate) fn check_still_runs(hog: &mut Helper) -> Result<(), Failure> {
     if hog.has_ended()? {
         return Err(Failure::Burner("hog ended before the table did".to_owned()));
     }

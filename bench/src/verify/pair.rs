@@ -205,9 +205,9 @@ impl Fate {
         self.failed += failed.map(u64::from).sum::<u64>();
     }
 
-    /// A failed row if hardly any turn was disturbed of tables that were to be.
+    /// A failed row if hardly any turn was disturbed, although a hog ran.
     pub(crate) fn too_quiet(&self, id: &'static str, what: String) -> Option<Row> {
-        /// Of the turns.
+        /// Least share of the turns.
         const LEAST: f64 = 0.01;
         let is_quiet = (self.disturbed as f64) < LEAST * self.turns as f64 || self.turns == 0;
         let why = format!("hardly disturbed, so they prove nothing: {self}");

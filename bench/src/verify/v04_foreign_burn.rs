@@ -64,7 +64,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
         };
         for burning in order {
             let mut burner = burning.then(|| start(first)).transpose()?;
-            // Not by its foreign CPU time: that is what is judged.
+            // No limit of foreign CPU time: it is what is judged.
             let m = undisturbed(&sampler, &cell, quiet_cores, f64::INFINITY)?;
             let at = usize::from(burning);
             block.demand[at] = cells::demand_ns(LOAD, &m);
@@ -149,8 +149,8 @@ fn rows(cell: &Cell, blocks: &[Block]) -> Result<Vec<Row>, Failure> {
                 100.0 * excess.low,
                 100.0 * excess.high
             ),
-            // Other programs make the interval wide: their use differs from window to window. Where it holds both what is promised and
-            // much more, nothing is shown.
+            // Other programs make the interval wide: their use differs from window to window. One that is far
+            // wider than the tolerance shows nothing.
             verdict: if half_width(&excess) > 2.0 * FOREIGN_TOLERANCE {
                 Verdict::Failed("the interval is too wide to tell".to_owned())
             } else {

@@ -98,7 +98,7 @@ fn shares(window: &ProfileWindow) -> Result<BTreeMap<&'static str, f64>, Failure
 
 /// Whether the cost that two ways of measuring find is the same: their intervals meet. Wide ones meet whatever the costs are.
 fn meet(saved: &Estimate, profiled: &Estimate) -> Verdict {
-    /// The widest half of an interval that tells, as a share of what is saved.
+    /// Largest half-width at which intervals are judged, as a share of what is saved.
     const WIDEST: f64 = 0.15;
     let half = |e: &Estimate| (e.high - e.low) / 2.0;
     if [saved, profiled]
@@ -106,7 +106,7 @@ fn meet(saved: &Estimate, profiled: &Estimate) -> Verdict {
         .any(|e| half(e) > WIDEST * saved.value)
     {
         return Verdict::Failed(
-            "an interval is wider than 15 % to each side, so it tells nothing".to_owned(),
+            "an interval is wider than ± 15 %, so it decides nothing".to_owned(),
         );
     }
     Verdict::of(profiled.low <= saved.high && saved.low <= profiled.high)

@@ -52,7 +52,7 @@ fn row(bench: &Bench, path: &str, rate_bps: u64) -> Result<Row, Failure> {
         .zip(result.upper_per_s)
         .ok_or(Failure::NoFigure("a bound of the search"))?;
     let wire = rate_bps as f64 / 8.0 / f64::from(PAYLOAD + HEADERS);
-    // By hand, so that a queue which is longer by mistake is seen: 15 ms of the rate, at least 256 KiB.
+    // Not as the product computes it: 15 ms of the rate, at least 256 KiB.
     let spare = (0.015 * rate_bps as f64).max(8.0 * 256.0 * 1024.0);
     let span = Duration::from_millis(WARM_UP_MS + window_ms).as_secs_f64();
     let most = wire * (1.0 + spare / (rate_bps as f64 * span));

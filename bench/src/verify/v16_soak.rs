@@ -52,7 +52,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             held: Held::now()?,
         });
     }
-    Ok(vec![leaks(&samples)?, drift(&samples)?])
+    Ok(vec![leaks(&samples)?, drift(bench, &samples)?])
 }
 
 fn cell() -> Cell {
@@ -151,10 +151,10 @@ fn by_quarters(samples: &[Taken], kib: impl Fn(&Held) -> u64) -> String {
     at.collect::<Vec<_>>().join(", ")
 }
 
-/// The widest half of the interval of a drift that tells, % an hour.
+/// Largest half-width at which a drift is judged, % an hour.
 const WIDEST: f64 = 5.0;
 
-fn drift(samples: &[Taken]) -> Result<Row, Failure> {
+fn drift(bench: &Bench, samples: &[Taken]) -> Result<Row, Failure> {
     let samples = &samples[SETTLING..];
     let at_h: Vec<f64> = samples.iter().map(|sample| sample.at_h).collect();
     let demand_ns: Vec<f64> = samples.iter().map(|sample| sample.demand_ns).collect();
@@ -172,9 +172,12 @@ fn drift(samples: &[Taken]) -> Result<Row, Failure> {
             percent(slope.low),
             percent(slope.high)
         ),
-        // A wide interval holds no drift and any other.
-        verdict: if percent(slope.high - slope.low) / 2.0 > WIDEST {
-            Verdict::Failed(format!("it is known within more than {WIDEST} % an hour"))
+        // A wide interval contains 0 and large drifts.
+        verdict: if bench.quick {
+            // A minute says nothing of an hour.
+            Verdict::Stated
+        } else if percent(slope.high - slope.low) / 2.0 > WIDEST {
+            Verdict::Failed(format!("the interval is wider than ± {WIDEST} % an hour"))
         } else {
             Verdict::of(slope.low <= 0.0 && slope.high >= 0.0)
         },

@@ -79,7 +79,7 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
             let mut hog = hog::start(bench, pattern, bench.seed + done)?;
             let pair = Pair::new(&sampler, &settings);
             let taken = pair.take(GENERATIONS, &mut bench.rng_of_table(18, done))?;
-            hog::was_there(&mut hog)?;
+            hog::check_still_runs(&mut hog)?;
             Ok(taken.into())
         })?;
         // Later ones may have been kept, where the random order was another.

@@ -210,7 +210,7 @@ impl Trial {
                 let mut hog = hog::start(bench, Pattern::RealTime, bench.seed + done as u64)?;
                 let order = &mut bench.rng_of_table(19, self.number(done));
                 let table = self.table(bench, sampler, burns, order)?;
-                hog::was_there(&mut hog)?;
+                hog::check_still_runs(&mut hog)?;
                 Ok(table)
             })?;
             if let Some(table) = table {
@@ -280,7 +280,7 @@ impl Trial {
         })
     }
 
-    /// The number of its table among those of all loads.
+    /// Number of a table among those of all loads.
     fn number(self, table: usize) -> u64 {
         let load = TRIALS.iter().position(|trial| trial.load == self.load);
         (load.unwrap_or_default() * TABLES + table) as u64
@@ -331,7 +331,7 @@ impl Trial {
 }
 
 impl Tally {
-    /// Whether the tables saw the slowdown that was there. Not of streams, whose cost rises by more than the program's own time: each end
+    /// Whether the tables saw the true slowdown. Streams have no such row: their cost rises by more than the program's own time: each end
     /// has a CPU of its own, and sleeps more often beside a slower one (docs/method.md).
     fn seen_and_true(&self, load: LoadKind) -> Option<Row> {
         /// Of the true slowdown.
@@ -340,7 +340,7 @@ impl Tally {
         let (seen, known) = (seen? - 1.0, known? - 1.0);
         (!load.is_stream()).then(|| Row {
             id: "V19",
-            what: format!("the slow cell of these tables of {load}: slower by what was seen"),
+            what: format!("the slow cell of these tables of {load}: slowdown seen"),
             promised: format!(
                 "{:.2} % by the kernel's account, ± 15 % of it",
                 100.0 * known

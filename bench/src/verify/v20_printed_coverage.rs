@@ -68,13 +68,14 @@ fn run(bench: &Bench) -> Result<Vec<Row>, Failure> {
                 let table = bench.table(&name, &settings, || {
                     let pair = Pair::new(&sampler, &settings);
                     let order = &mut bench.rng_of_table(20, table_number);
-                    Ok(pair.take(generations(bench), order)?.into())
+                    let taken = pair.take(generations(bench), order)?;
+                    if let Some(hog) = &mut hog {
+                        hog::check_still_runs(hog)?;
+                    }
+                    Ok(taken.into())
                 })?;
                 table_number += 1;
                 runs.extend(table.map(|table| table.run));
-            }
-            if let Some(hog) = &mut hog {
-                hog::was_there(hog)?;
             }
             (had, asked) = (had + runs.len(), asked + of_load);
             // One run has no others to be compared with.

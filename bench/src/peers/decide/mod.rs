@@ -52,7 +52,7 @@ pub(crate) struct Decide {
     /// Only these tables
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     only: Vec<String>,
-    /// Turns beside these methods alone, which takes less time
+    /// Compare turns with these methods only, which is faster
     #[arg(long, value_delimiter = ',', value_name = "METHOD,…", value_enum, default_values_t = Way::OTHERS)]
     against: Vec<Way>,
     /// How often each method measures each table, with the hog and without it
@@ -76,7 +76,7 @@ struct Task {
 }
 
 impl Decide {
-    /// Each once, in the order of the report.
+    /// Methods to run, in the order of the report.
     fn methods(&self) -> Vec<Way> {
         let others = Way::OTHERS.into_iter();
         let asked = others.filter(|way| self.against.contains(way));
@@ -166,7 +166,7 @@ fn ask(ways: &Ways, task: Task, verify: &Path, seed: u64) -> Result<Record> {
     if let Some(hog) = &mut hog
         && hog
             .has_ended()
-            .map_err(io_error("cannot look at the hog"))?
+            .map_err(io_error("cannot read whether the hog runs"))?
     {
         return Err(Error::Program {
             program: format!("{} hog", verify.display()),

@@ -75,7 +75,7 @@ fn speed(times: Option<Times>, least: f64, is_whole: bool) -> Outcome {
     }
 }
 
-/// Lower means that the intervals of both shares show it: one interval of another method that holds is no share of 100 %.
+/// Missed only if the two intervals do not overlap: 1 of 1 does not prove a share of 100 %.
 fn coverage(turns: &Tally, other: &Tally) -> Outcome {
     match (turns.covered.share(), other.covered.share()) {
         (Some(own), Some(other)) if own.value >= other.value => Outcome::Met,
