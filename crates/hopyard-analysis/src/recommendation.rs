@@ -9,7 +9,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::quantities::{Quantity, cost, main_figure, quantity};
-use super::verdicts::{is_of_the_generator, moderated, paired, verdict_of};
+use super::verdicts::{is_generator_limited, moderated, paired, verdict_of};
 use super::{NATIVE, UNIX};
 use crate::model::stored::Header;
 use crate::model::{
@@ -321,7 +321,7 @@ fn judge(evidence: &Evidence<'_>, contests: &[Contest]) -> Vec<Vec<Versus>> {
                 .filter_map(|name| quantity(name).ok())
             {
                 let both = [other, leader];
-                if is_of_the_generator(evidence.samples, both, quantity) {
+                if is_generator_limited(evidence.samples, both, quantity) {
                     continue;
                 }
                 let (theirs, leaders) = paired(evidence.header, evidence.samples, both, quantity);

@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 use crate::model::stored::{End, Header, PlannedCell, Run, SCHEMA};
 use crate::model::{
     Arrived, Axes, Cell, Counted, CpuAccounting, CpuUse, DeviceCount, Environment, Latency,
-    LoadKind, Measurement, Outcome, PathProof, Peer, Sample, Scheduling, TickSplit,
+    LoadKind, Measurement, Outcome, PathProof, Peer, Sample, Scheduling, Searched, TickSplit,
 };
+use crate::stats::search::{Goal, GoalResult};
 
 const WINDOW_NS: u64 = 200_000_000;
 
@@ -233,4 +234,26 @@ pub fn compared_over(blocks: u32, factor: f64) -> Run {
         );
     }
     run
+}
+
+/// A search that found this rate, and that one as too high.
+#[must_use]
+pub fn searched(rate_per_s: f64, too_high_per_s: Option<f64>) -> Searched {
+    Searched {
+        goal: Goal {
+            loss_ratio: 0.0,
+            exceed_ratio: 0.0,
+            width_ratio: 0.01,
+            initial_trial_s: 0.1,
+            final_trial_s: 0.1,
+            duration_sum_s: 0.1,
+        },
+        result: GoalResult {
+            regular: too_high_per_s.is_some(),
+            lower_per_s: Some(rate_per_s),
+            upper_per_s: too_high_per_s,
+            throughput_per_s: Some(rate_per_s),
+        },
+        trials: Vec::new(),
+    }
 }

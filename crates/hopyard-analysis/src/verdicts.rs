@@ -33,7 +33,7 @@ pub(super) fn is_unbounded(samples: &[&Sample], cell: usize) -> bool {
 }
 
 /// Whether both cells carried all that the generator can send, so that this quantity says nothing of either.
-pub(super) fn is_of_the_generator(
+pub(super) fn is_generator_limited(
     samples: &[&Sample],
     cells: [usize; 2],
     quantity: &Quantity,
@@ -83,7 +83,7 @@ pub(super) fn fill(
             let are_proved = [one, other].iter().all(|&cell| cells[cell].way.proved);
             let [is_emulated, is_other] = [one, other].map(|cell| cells[cell].has_emulated_guest());
             let are_alike =
-                is_emulated == is_other && !is_of_the_generator(samples, [one, other], quantity);
+                is_emulated == is_other && !is_generator_limited(samples, [one, other], quantity);
             let comparison = stats::compare(&own, &others, header.confidence);
             if let Some(comparison) = comparison.filter(|_| are_proved && are_alike) {
                 places.push((place, name.clone(), quantity, *load));
@@ -108,7 +108,7 @@ pub(super) fn fill(
     let failed = failed
         .filter(|(_, cell)| cell.status == CellStatus::Failed || cell.failed_samples > 0)
         .filter(|(at, _)| !compared.contains(at));
-    // Those that lack the base that was asked for are among the missing already.
+    // `missing` already has the cells without the requested base.
     let without: BTreeSet<usize> = without_base(header)
         .into_iter()
         .map(|(cell, _)| cell)

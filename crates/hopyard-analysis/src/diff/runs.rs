@@ -7,7 +7,7 @@ use crate::model::stored::{Header, Run};
 use crate::model::{Cell, CellStatus, MeasuredIn, RunReport, Sample, distinct};
 use crate::quantities::Quantity;
 use crate::stats::{self, Estimate, Samples};
-use crate::verdicts::{is_of_the_generator, paired};
+use crate::verdicts::{is_generator_limited, paired};
 
 /// Why a run has no figures of a cell whose traffic took another way: they are another path's.
 const NOT_PROVED: &str = "its traffic did not take the path";
@@ -294,15 +294,15 @@ impl Found<'_> {
         b * all_a > a * all_b
     }
 
-    /// Whether this quantity is in all runs of both sides what the generator can send, and says nothing of either.
-    pub(super) fn is_of_the_generator(&self, quantity: &Quantity) -> bool {
+    /// Whether only the generator limited this quantity in all runs, so that it says nothing of either side.
+    pub(super) fn is_generator_limited(&self, quantity: &Quantity) -> bool {
         let base = self.base.as_ref().map(|(_, base)| *base);
         let mut runs = self.groups.sides.iter().flatten();
         runs.all(|run| {
             let mut cells = std::iter::once(self.cell).chain(base);
             cells.all(|cell| {
                 run.place(cell)
-                    .is_ok_and(|at| is_of_the_generator(&run.samples, [at, at], quantity))
+                    .is_ok_and(|at| is_generator_limited(&run.samples, [at, at], quantity))
             })
         })
     }

@@ -103,7 +103,7 @@ impl Table {
     fn compare(&mut self, found: &Found<'_>, is_doubtful: bool, confidence: f64) {
         let before = self.entries.len();
         for quantity in quantities(found.cell.load) {
-            if found.is_of_the_generator(quantity) {
+            if found.is_generator_limited(quantity) {
                 let why = "no search of either side found a limit, so both figures are what the generator can send";
                 let cause = format!("{}: {why}", quantity.name);
                 let gap = Gap {

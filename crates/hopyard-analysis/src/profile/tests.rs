@@ -164,7 +164,7 @@ fn a_block_without_cpu_time_is_split_among_none() {
     assert_eq!(n(&run), 9);
 }
 
-/// An emulated CPU's time is another thing.
+/// Emulated CPU time is not comparable.
 #[test]
 fn the_cost_of_an_emulated_guest_is_not_subtracted_from_a_real_one() {
     let difference = |emulated: bool| {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::base::missing;
-use crate::model::{LoadKind, SearchFor, Searched, VerdictReport};
-use crate::stats::search::{Goal, GoalResult};
+use crate::model::{LoadKind, SearchFor, VerdictReport};
+use crate::testing::searched;
 
 /// Cells of `bridge-nf` and `bridge` with rules, and of paths whose traffic no rule of the hub sees.
 fn with_rules(base: &str, rules: &[u32]) -> Run {
@@ -136,25 +136,7 @@ fn searches_that_found_no_limit_on_both_sides_are_not_compared() {
                 panic!("all are measured");
             };
             let rate = 1e5 + f64::from(sample.block);
-            let result = GoalResult {
-                regular: limits[sample.cell].is_some(),
-                lower_per_s: Some(rate),
-                upper_per_s: limits[sample.cell],
-                throughput_per_s: Some(rate),
-            };
-            let goal = Goal {
-                loss_ratio: 0.0,
-                exceed_ratio: 0.0,
-                width_ratio: 0.01,
-                initial_trial_s: 0.1,
-                final_trial_s: 0.1,
-                duration_sum_s: 0.1,
-            };
-            measured.search = Some(Searched {
-                goal,
-                result,
-                trials: Vec::new(),
-            });
+            measured.search = Some(searched(rate, limits[sample.cell]));
         }
         let report = assess(&run);
         let is_said = |verdicts: &std::collections::BTreeMap<String, VerdictReport>| {

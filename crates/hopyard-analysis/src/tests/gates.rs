@@ -176,7 +176,7 @@ fn a_gate_has_not_passed_where_a_cell_failed_or_had_no_turn() {
     }
     let found = gate(&alone);
     assert!(found.undecided && found.blind == 1, "{found:?}");
-    // The same where it is a base that was asked for, with which nothing is compared.
+    // Also if it is the requested base, but no cell is compared with it.
     let mut asked = alone.clone();
     asked.header.base_asked = true;
     asked.header.cells[2].cell.path = "veth".to_owned();

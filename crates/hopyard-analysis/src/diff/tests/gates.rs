@@ -1,7 +1,8 @@
 //! What keeps a gate from passing, and what does not.
 
 use super::*;
-use crate::model::GuestUsed;
+use crate::model::{GuestUsed, LoadKind, SearchFor};
+use crate::testing::searched;
 
 /// Nobody asked for a ratio of the base to itself, or for a figure that B alone has: neither keeps a gate from passing.
 #[test]
@@ -227,4 +228,34 @@ fn what_took_another_way_on_both_sides_is_not_compared() {
     // B alone has lost it.
     let gate = between(&a, &astray(&b), &GATE).gate.unwrap();
     assert!(gate.undecided && gate.blind == 1, "{gate:?}");
+}
+
+/// What both sides found is what the generator can send: B may be slower, and nobody sees it.
+#[test]
+fn a_gate_does_not_compare_searches_without_a_limit() {
+    let [a, b] = pair(&[1.0; 2], &[1.0; 2], 0.002, 1);
+    let gate = |limit: Option<f64>| {
+        let search = |run: &mut Run| {
+            for planned in &mut run.header.cells {
+                planned.cell.load = LoadKind::UdpPaced;
+                planned.cell.axes.search = Some(SearchFor::NDR);
+            }
+            for sample in &mut run.samples {
+                if let Outcome::Measured(m) = &mut sample.outcome {
+                    let rate = 1e5 + f64::from(sample.block);
+                    m.search = Some(searched(rate, limit));
+                }
+            }
+        };
+        let report = between(&changed(&a, 5, search), &changed(&b, 5, search), &GATE);
+        let name = "throughput_packets_per_s";
+        let mut cells = report.cells.iter();
+        let is_compared = cells.any(|cell| cell.comparisons.contains_key(name));
+        let mut left_out = report.left_out.iter();
+        let is_told = left_out.any(|one| one.cause.contains("found a limit"));
+        assert!(is_compared != is_told, "{report:#?}");
+        (is_compared, report.gate.unwrap().undecided)
+    };
+    assert_eq!(gate(Some(1.01e5)), (true, false));
+    assert_eq!(gate(None), (false, true));
 }
