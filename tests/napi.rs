@@ -57,9 +57,13 @@ fn threaded_devices(lab: &Lab) -> Vec<String> {
 /// The kernel's threads that poll are of the whole machine, and tests beside each other would see each other's.
 static POLLERS: Mutex<()> = Mutex::new(());
 
-/// Only who has this makes such threads.
+/// Only who has this makes such threads. Those of the labs before go in the background.
 pub(crate) fn sole_poller() -> MutexGuard<'static, ()> {
-    POLLERS.lock().unwrap_or_else(PoisonError::into_inner)
+    let sole = POLLERS.lock().unwrap_or_else(PoisonError::into_inner);
+    until("no thread polls any more", Duration::from_secs(10), || {
+        pollers().0.is_empty()
+    });
+    sole
 }
 
 #[test]
@@ -146,14 +150,14 @@ fn without_anything_to_poll_it_is_refused_with_advice() {
     );
     let idle = "only what comes from a device without TSO: set `tso=off`";
     refused(&["--set", "gro=on"], &[idle]);
-    // It is the other end of its pair that sends to it.
+    // The peer's TSO counts, not the device's own.
     let own = ["--set", "gro@a/eth0=on", "--set", "tso@a/eth0=off"];
     refused(&[&["--paths", "veth-route"], &own[..]].concat(), &[idle]);
 }
 
-/// A program of XDP gives its device NAPI, and takes TSO from the other end.
+/// An XDP program gives its device NAPI and switches off TSO of the peer.
 #[test]
-fn threads_poll_devices_of_xdp() {
+fn threads_poll_devices_with_xdp_programs() {
     let _sole = sole_poller();
     let _beside = beside();
     if those_here(&["af-xdp"]).is_empty() {
