@@ -4,7 +4,7 @@
  * another port of the same switch, without becoming packets.
  *
  *   hopyard_joins    for sockets of a control group: takes those of connections between two ports into a map, and those
- *                    that send streams out of it again
+ *                    that send streams, or connect once more, out of it again
  *   hopyard_message  for each message of such a socket: by the shortcut, or by the stack as ever
  *   hopyard_guest    the loader runs it itself, once for each port: which device is at the other end of the pair?
  *
@@ -48,8 +48,8 @@ static __always_inline bool is_guests(const struct port *port, const struct gues
 }
 
 /*
- * Is a socket in the namespace of the guest's end of this port? That may have moved since they were joined: the socket's frames
- * would not get here. A socket that was freed since reads as anything, and is nowhere.
+ * Is a socket in the namespace of the guest's end of this port? The end may have moved since: the socket's frames would no longer
+ * reach the switch. A freed socket reads as garbage, which matches no namespace.
  */
 static __always_inline bool is_at(__u64 sock, __u32 slot)
 {
@@ -162,7 +162,7 @@ static __noinline int established(struct bpf_sock_ops *ops)
 	mine.remote_port = bpf_ntohl(ops->remote_port);
 
 	/*
-	 * Once only: who met this socket knows it by its cookie, which it keeps when it connects to somebody else. See connects().
+	 * A socket joins only once: it keeps its cookie when it connects elsewhere, so its former peer could still reach it. See connects().
 	 */
 	if (bpf_sk_storage_get(&shortcut_ends, own, 0, 0))
 		return 0;
@@ -285,8 +285,8 @@ static __noinline int leave(struct bpf_sock_ops *ops)
 }
 
 /*
- * A socket that connects once more (it was disconnected: AF_UNSPEC) is in the map until it is closed, unless it is taken out. What
- * came by the shortcut and was not read is of the connection before, and goes.
+ * A disconnected socket (AF_UNSPEC) that connects again would stay in the map until it is closed: take it out. This discards unread
+ * data of the shortcut, which belongs to the old connection.
  */
 static __noinline int connects(struct bpf_sock_ops *ops)
 {
@@ -297,6 +297,7 @@ static __noinline int connects(struct bpf_sock_ops *ops)
 		return 0;
 	cookie = bpf_get_socket_cookie(ops);
 	bpf_map_delete_elem(&shortcut_sockets, &cookie);
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_RTT_CB_FLAG);
 	return 0;
 }
 
@@ -345,8 +346,8 @@ static __noinline bool find_other(struct end *end)
  * read it is not enough, as the reader may still be in the call (MSG_WAITALL, SO_RCVLOWAT), which looks at the stack's
  * queue alone until it ends. So streams that nobody answers stay with the stack.
  *
- * Who was in a call before the connection was there (connect by sendto with MSG_FASTOPEN, a send that waited for the handshake)
- * gives its bytes to the stack without asking here: they show in the stack's number.
+ * A call that began before the connection was established (sendto with MSG_FASTOPEN, a send that waited for the handshake) gives
+ * its bytes to the stack without running this program. write_seq shows them.
  */
 static __always_inline bool is_all_read(struct end *end)
 {
@@ -424,7 +425,7 @@ int hopyard_message(struct sk_msg_md *msg)
 
 	if (!sk)
 		return SK_PASS;
-	/* Shut down, reset, or disconnected: the stack says so, and a message that is redirected is not asked about it. */
+	/* Shut down, reset, or disconnected: the stack reports the error. A redirect would bypass that check. */
 	if (sk->state != TCP_ESTABLISHED && sk->state != TCP_CLOSE_WAIT)
 		return SK_PASS;
 	end = bpf_sk_storage_get(&shortcut_ends, sk, 0, 0);

@@ -172,7 +172,7 @@ struct end {
 	__u32 run;       /* messages in a row that were long, or that nobody answered */
 	__u32 leaving;   /* takes nothing by the shortcut any more: read by the other end */
 	__u32 redirected; /* some message went by it */
-	__u32 written;    /* write_seq up to which the other has all that the stack has */
+	__u32 written;    /* write_seq up to which the other end has read the stack's bytes */
 };
 
 struct {

@@ -101,8 +101,8 @@ fn changed(config: &Config, was: &str, link: &Link, again: &WayOut) -> Vec<Warni
     warnings
 }
 
-/// What is wrong where an adapter keeps guests' frames off: it takes only what is for the host. A bridge knows no guest either, since it
-/// does not learn from what its own device sends. Other software devices filter nothing.
+/// What is wrong where an adapter keeps guests' frames off: it takes only what is for the host. So does a bridge: it does not
+/// learn addresses from frames that its own device sends. Other software devices filter nothing.
 fn filters(link: &Link, is_client: bool) -> Option<String> {
     let name = &link.name;
     if is_client {
@@ -118,7 +118,7 @@ fn filters(link: &Link, is_client: bool) -> Option<String> {
         Some(kind @ ("bond" | "team" | "vlan" | "macsec")) => {
             format!("a {kind}, whose adapters may take")
         }
-        Some("bridge") => "a bridge, which hands up".to_owned(),
+        Some("bridge") => "a bridge, which gives the switch".to_owned(),
         Some(_) => return None,
     };
     Some(format!(
@@ -168,7 +168,7 @@ mod tests {
             (None, "an adapter that"),
             (Some("bond"), "a bond, whose"),
             (Some("macsec"), "a macsec, whose"),
-            (Some("bridge"), "a bridge, which hands up no frames"),
+            (Some("bridge"), "a bridge, which gives the switch no frames"),
             (Some("team"), "a team, whose"),
             (Some("vlan"), "a vlan, whose"),
         ] {

@@ -58,7 +58,7 @@ struct Flood {
     longest_pause: Duration,
 }
 
-/// Sends datagrams for a while, as fast as it can, or so many bytes a second at most; each write makes so many of them.
+/// Sends datagrams for a while, as fast as it can or at most `most_per_s` bytes a second; each write makes `segments` of them.
 fn flood(
     from: &Handle,
     to: IpAddr,

@@ -54,7 +54,7 @@ fn receive_in_pieces(mut from: &TcpStream, len: usize, seed: u64) -> Vec<u8> {
     all
 }
 
-/// A call that connects and sends goes by the stack, and asks no program.
+/// A `sendto` that also connects does not run the message program.
 #[test]
 fn what_was_given_to_the_stack_while_connecting_is_not_overtaken() {
     let world = world("connecting", 2, false);

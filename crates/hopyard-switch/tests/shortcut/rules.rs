@@ -109,7 +109,7 @@ fn disconnect(stream: &TcpStream) {
     assert_eq!(done, 0);
 }
 
-/// Whoever met the socket in the map knows it by its cookie, which it keeps.
+/// Its former peer knows the socket by its cookie, which it keeps.
 #[test]
 fn a_socket_that_connects_to_another_sends_to_that_one_alone() {
     let world = world("reconnected", 3, false);
@@ -128,7 +128,7 @@ fn a_socket_that_connects_to_another_sends_to_that_one_alone() {
     assert_eq!(&got, b"secret");
     let heard = first.read(&mut got);
     assert!(!matches!(heard, Ok(1..)), "{heard:?}");
-    // Nor does who was its peer reach it.
+    // Its former peer cannot reach it.
     let _ = first.write(b"late");
     ping(&mut client, &mut second);
     assert_eq!(counters(&world, "p0"), before, "it went by the shortcut");
