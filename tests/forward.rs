@@ -105,7 +105,7 @@ fn a_chain_has_bounds_and_is_asked_for_by_name() {
 }
 
 #[test]
-fn half_of_one_endpoint_is_refused() {
+fn routed_half_with_one_endpoint_is_refused() {
     let _beside = beside();
     let set = [("flows", "8"), ("routed", "half")];
     for containers in [&[][..], &[("containers", "native")]] {

@@ -196,7 +196,7 @@ fn limit() -> Option<u32> {
 
 /// Anybody may lock a file that anybody may open.
 #[test]
-fn rules_of_iptables_wait_for_nobody_elses_lock() {
+fn iptables_rules_load_while_dev_null_is_locked() {
     let _beside = beside();
     if those_here(&["service-iptables"]).is_empty() {
         return;

@@ -201,9 +201,9 @@ fn processes_have_shares_of_a_guests_cpus() {
     assert_eq!(cell["axes"]["scheduler"], "groups");
 }
 
-/// A host loads its module when a socket asks for it; a guest has no program that does.
+/// A host loads its module when a socket asks for it; a guest has no modprobe.
 #[test]
-fn a_congestion_control_comes_along_into_a_guest() {
+fn a_guest_gets_the_module_of_its_congestion_control() {
     let measured = OLDEST.proved(|path, _| path == "veth", &["congestion=htcp"]);
     let [cell] = &measured.cells[..] else {
         panic!("{:#?}", measured.cells);

@@ -83,7 +83,7 @@ pub(crate) fn beside() -> Beside {
     Beside(Instant::now())
 }
 
-/// The same before the others, for what takes longest: at the end nothing would be left to run beside it.
+/// The same before all others, for the longest test: started last, it would run with nothing beside it.
 pub(crate) fn beside_first() -> Beside {
     need_root();
     let mut machine = machine();

@@ -117,8 +117,8 @@ impl Builder {
             .collect()
     }
 
-    /// The other end of a client's cable. At those of containers `own` addresses are the same, with a route to
-    /// the container, in a `table` or the main one.
+    /// The other end of a client's cable. For containers, every such end has the addresses `own` and a route to its
+    /// container, in `table` or the main table.
     ///
     /// # Errors
     /// The kernel refused.

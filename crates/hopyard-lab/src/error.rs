@@ -284,7 +284,7 @@ pub enum Error {
         "placement `split` needs two CPUs and this process may use one: choose placement `same` or `free`"
     )]
     OneCpu,
-    /// The ends may use different CPUs.
+    /// The ends share no CPU.
     #[error(
         "placement `same` needs a CPU that both ends may use, and they share none: choose placement `split` or `free`"
     )]

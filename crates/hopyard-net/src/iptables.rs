@@ -41,8 +41,8 @@ pub fn restore_iptables(
 ) -> Result<()> {
     let what = "load iptables rules";
     let program = family.program();
-    // All namespaces share one lock, and the tables of a lab are not the host's: its own iptables would wait for them. Nobody else can
-    // open this one, and so hold it for ever.
+    // All namespaces share one lock, and the tables of a lab are not the host's: its own iptables would wait for them. Other users
+    // cannot open this file, so they cannot hold its lock.
     let file = memfd_create("xtables.lock", MFdFlags::MFD_CLOEXEC)
         .map_err(|errno| Error::from_io(what, errno.into()))?;
     let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());

@@ -69,7 +69,7 @@ pub(super) fn block(gate: &Gate, way_out: &str, caught: &[f64]) -> Block {
 mod tests {
     use super::*;
 
-    /// One whose cells failed in part rules on nothing but what it shows.
+    /// A failed gate does not say that it could have caught none.
     #[test]
     fn a_gate_that_failed_did_catch_something() {
         let gate = Gate {

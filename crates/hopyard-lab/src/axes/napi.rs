@@ -35,7 +35,7 @@ impl OnLab for Threads {
                 ));
             }
             threaded += 1;
-            idle += usize::from(gets_large_packets(lab, handle, device)?);
+            idle += usize::from(has_peer_with_tso(lab, handle, device)?);
         }
         if threaded == 0 {
             let why = "no device of this lab has NAPI: set `gro=on` and `tso=off`, with which veth has it, or choose \
@@ -51,8 +51,8 @@ impl OnLab for Threads {
     }
 }
 
-/// Is this a veth whose peer has TSO? Then its threads have nothing to do. Of a peer that the lab cannot see it is not known.
-fn gets_large_packets(lab: &Builder, handle: &Handle, device: &str) -> Result<bool> {
+/// Is this a veth whose peer has TSO? Such a peer bypasses NAPI. False if the lab cannot see the peer.
+fn has_peer_with_tso(lab: &Builder, handle: &Handle, device: &str) -> Result<bool> {
     let link = handle.link(device)?;
     if link.kind.as_deref() != Some("veth") {
         return Ok(false);

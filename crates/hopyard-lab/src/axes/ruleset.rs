@@ -201,7 +201,7 @@ fn without_flush(text: &str) -> std::result::Result<String, String> {
     text.lines().enumerate().map(line).collect()
 }
 
-/// Is it wrong whatever the lab is? What the kernel refuses, or a device that is not there, may be there on a path.
+/// Refuses rules that are wrong in every lab. Missing devices, and what the kernel refuses, depend on the lab.
 fn check_syntax(name: &str, text: &str) -> Result<()> {
     if !matches!(Kind::of(text), Kind::Nft) {
         return Ok(());
@@ -217,7 +217,7 @@ fn check_syntax(name: &str, text: &str) -> Result<()> {
     }
 }
 
-/// Does nft complain of nothing but what a lab may have?
+/// Do all errors of nft depend on the lab?
 fn is_about_the_lab(output: &str) -> bool {
     let mut errors = output
         .lines()
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_of_another_path_is_no_mistake_and_a_wrong_word_is() {
+    fn missing_devices_depend_on_the_lab_and_syntax_errors_do_not() {
         let absent =
             "/dev/stdin:1:20-22: Error: Interface does not exist\niif \"up0\" accept\n    ^^^^^";
         let refused = "/dev/stdin:1:1-9: Error: Could not process rule: No such file or directory";

@@ -121,7 +121,7 @@ fn modules_near(image: &Path, release: &str) -> Option<PathBuf> {
         .or_else(|| modules_below(Path::new("/"), release))
 }
 
-/// A directory in which a kernel is built has the same names: lists of modules, and the sources in `kernel`.
+/// A kernel's build tree has such names too (lists of modules, `kernel`), but also `include/config`.
 fn has_modules(directory: &Path, release: &str) -> bool {
     let own = directory.file_name().is_some_and(|name| name == release);
     let listed = ["modules.builtin", "modules.order"];
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_in_which_a_kernel_was_built_is_no_directory_of_modules() {
+    fn a_kernel_build_tree_is_no_module_directory() {
         let tree = tempfile::tempdir().unwrap();
         for directory in ["kernel", "include/config"] {
             fs::create_dir_all(tree.path().join(directory)).unwrap();

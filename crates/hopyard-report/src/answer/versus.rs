@@ -77,7 +77,7 @@ fn sizes(ratios: impl Iterator<Item = f64>) -> String {
     }
 }
 
-/// A share in percent; what is larger than three digits can say is told as that.
+/// A share in percent, or `more than 999 %`.
 fn bounded(share: f64) -> String {
     if share >= 9.995 {
         "more than 999 %".to_owned()

@@ -45,7 +45,7 @@ pub(super) fn each_once(
 /// The path that has a guest with a kernel of its own.
 const WITH_GUEST: &str = "vm";
 
-/// Checks that each path has one of the peers, and each peer is one of a path, whatever the machine can build that a guest is.
+/// Checks that each path has one of the peers, and each peer belongs to a path, whatever the guest can build.
 pub(super) fn check_peers(args: &RunArgs) -> Result<(), Failure> {
     let (Some(names), Some(peers)) = (&args.paths, &args.peer) else {
         return Ok(());
