@@ -23,7 +23,7 @@ enum Place {
 }
 
 /// The rate that a search found.
-pub(super) const FOUND_RATE: &str = "throughput_packets_per_s";
+const FOUND_RATE: &str = "throughput_packets_per_s";
 
 /// Whether no search of a cell found a rate that is too high: what they found is what the generator can send.
 pub(super) fn is_unbounded(samples: &[&Sample], cell: usize) -> bool {

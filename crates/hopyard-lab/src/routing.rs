@@ -12,7 +12,7 @@ const SIDE_B: &str = "veth-b";
 /// A routing domain of the hub (VRF).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Domain {
-    /// Its device.
+    /// The VRF device, master of the hub's ports.
     pub(crate) device: &'static str,
     /// The table of its routes.
     pub(crate) table: u32,

@@ -55,11 +55,8 @@ impl Standing {
 
     pub(super) fn cost(&self, ends: [u16; 2], running: usize, now: Instant) -> Cost {
         let silent = ends.into_iter().filter(|m| self.found_silent(*m)).count();
-        (
-            silent,
-            if self.rests(now) { self.failed } else { 0 },
-            running,
-        )
+        let failed = if self.rests(now) { self.failed } else { 0 };
+        (silent, failed, running)
     }
 
     /// Does it rest after pairs that failed?

@@ -41,7 +41,7 @@ pub(crate) use zero_copy::ZeroCopySocket;
 use super::tally::Tally;
 use hopyard_net::clock;
 
-/// Before a send is tried again that no event makes room for.
+/// Pause before another try at a send for which no event announces room.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
 
 /// What a flow reads from and writes to.
@@ -63,7 +63,7 @@ pub(crate) trait Io {
     fn awaits_notices(&self) -> bool {
         false
     }
-    /// Is there none to wait for, so that the send has to be tried again after a while?
+    /// Does the last send wait for room that no event will announce, so that it has to be tried again after [`RETRY_AFTER`]?
     fn retries(&self) -> bool {
         false
     }

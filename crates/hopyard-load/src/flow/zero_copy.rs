@@ -112,8 +112,10 @@ impl<'a> ZeroCopySocket<'a> {
     }
 
     /// Waits until there is an answer. One of what was sent last comes when the other end has it. If none is outstanding, other
-    /// sockets of the user hold all memory that it may lock (`RLIMIT_MEMLOCK`). No event announces free memory: it is interrupted after a
-    /// pause, so that whoever sends looks whether it is to stop.
+    /// sockets of the user hold all memory that it may lock (`RLIMIT_MEMLOCK`), and no event announces free memory.
+    ///
+    /// # Errors
+    /// In that case `Interrupted`, after a pause: the sender looks whether it is to stop, and tries again. Otherwise the kernel's.
     fn wait_for_answers(&self) -> io::Result<()> {
         while !self.take_answers()? {
             if !self.has_in_flight() {

@@ -77,11 +77,11 @@ impl Clocks {
 /// thread stops. A process that has ended does not run.
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
-    /// The threads of a process that are looked at: a look at one takes some µs.
+    /// At most so many threads are looked at, since each takes some µs.
     const MOST: usize = 32;
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    let threads = threads.into_iter().flatten().flatten().take(MOST);
-    threads.into_iter().any(|thread| {
+    let mut threads = threads.into_iter().flatten().flatten().take(MOST);
+    threads.any(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         // The state follows the name, which may have any characters.
         let after = stat.rsplit_once(") ").map(|(_, after)| after);
