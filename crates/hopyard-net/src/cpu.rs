@@ -57,7 +57,13 @@ impl Mask {
 
     /// Ascending.
     fn cpus(&self) -> impl Iterator<Item = usize> {
-        (0..MOST_CPUS).filter(|cpu| self.0[cpu / WORD_BITS] >> (cpu % WORD_BITS) & 1 == 1)
+        let words = self.0.iter().enumerate().filter(|(_, word)| **word != 0);
+        words.flat_map(|(at, word)| {
+            let is_in = move |bit: &usize| word >> bit & 1 == 1;
+            (0..WORD_BITS)
+                .filter(is_in)
+                .map(move |bit| at * WORD_BITS + bit)
+        })
     }
 }
 
