@@ -160,6 +160,7 @@ impl Sampler {
             stop_ns: close_ns + ns(TAIL),
             slices: 1,
             other_behind_ns: 0,
+            edge_ns: 0,
         };
         far.tell(&Request::Run(timetable), "run")?;
         near.tell(&Request::Run(timetable), "run")?;

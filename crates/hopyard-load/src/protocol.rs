@@ -138,6 +138,11 @@ pub struct Timetable {
     /// worker's clock by it. 0 where both ends have one clock, or nobody compared them.
     #[serde(default)]
     pub other_behind_ns: i64,
+    /// For so long from each edge of the window on, or before it, round trips that begin are not timed, ns. The controller reads
+    /// clocks then, on each CPU, which delays what is under way: two round trips in a turn of seven hundred, which would be most of
+    /// the slowest percent. Which ones are left out does not depend on how long they take.
+    #[serde(default)]
+    pub edge_ns: u64,
 }
 
 impl Timetable {

@@ -3,6 +3,7 @@
 use hopyard_model::Counted;
 use hopyard_net::clock;
 
+use crate::protocol::Timetable;
 use crate::spec::LoadSpec;
 use crate::summary::Timings;
 use crate::tally::Tally;
@@ -12,15 +13,26 @@ pub(crate) struct Times {
     pub(crate) timings: Timings,
     pub(crate) open_ns: u64,
     pub(crate) close_ns: u64,
+    /// [`Timetable::edge_ns`]
+    edge_ns: u64,
 }
 
 impl Times {
+    /// None yet, of a timetable's window.
+    pub(crate) fn of(timetable: &Timetable) -> Result<Self, String> {
+        Ok(Self {
+            edge_ns: timetable.edge_ns,
+            ..Self::new(timetable.open_ns, timetable.close_ns)?
+        })
+    }
+
     /// None yet, of a window.
     pub(crate) fn new(open_ns: u64, close_ns: u64) -> Result<Self, String> {
         Ok(Self {
             timings: Timings::new()?,
             open_ns,
             close_ns,
+            edge_ns: 0,
         })
     }
 
@@ -32,7 +44,8 @@ impl Times {
 
     #[inline]
     pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
-        if self.has(began_ns) {
+        let timed = self.open_ns + self.edge_ns..self.close_ns.saturating_sub(self.edge_ns);
+        if timed.contains(&began_ns) {
             self.timings.record(ended_ns.saturating_sub(began_ns));
         }
     }
@@ -125,5 +138,34 @@ pub(super) fn work_for(span_ns: u64) {
     let until = clock::monotonic_ns() + span_ns;
     while clock::monotonic_ns() < until {
         std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the reading of clocks delays at the edges is not timed, however long it takes; a request there is one of the window all the
+    /// same, and a long round trip between them is timed.
+    #[test]
+    fn round_trips_are_timed_between_the_edges() {
+        let timetable = Timetable {
+            start_ns: 0,
+            open_ns: 1_000_000,
+            close_ns: 11_000_000,
+            stop_ns: 13_000_000,
+            slices: 1,
+            other_behind_ns: 0,
+            edge_ns: 200_000,
+        };
+        let mut times = Times::of(&timetable).unwrap();
+        for began_ns in [999_999, 1_000_000, 1_199_999, 10_800_000, 10_999_999] {
+            times.record(began_ns, began_ns + 40_000);
+        }
+        assert_eq!(times.timings.histogram().len(), 0);
+        assert!(times.has(1_000_000) && times.has(10_999_999));
+        times.record(1_200_000, 1_215_000);
+        times.record(10_799_999, 12_000_000);
+        assert_eq!(times.timings.histogram().len(), 2);
     }
 }

@@ -111,6 +111,7 @@ mod tests {
             stop_ns: 0,
             slices: 1,
             other_behind_ns: 0,
+            edge_ns: 0,
         };
         let mut journal = Journal::new(1, timetable).unwrap();
         let mut batch = Batch::new(BATCH, HEADER_BYTES);

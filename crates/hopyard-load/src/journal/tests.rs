@@ -13,6 +13,7 @@ fn window(open_ns: u64, close_ns: u64) -> Timetable {
         stop_ns: close_ns,
         slices: 1,
         other_behind_ns: 0,
+        edge_ns: 0,
     }
 }
 
@@ -317,6 +318,7 @@ fn instants_of_another_clock_are_brought_to_this_one() {
     let told = |behind_ns: i64| {
         let timetable = Timetable {
             other_behind_ns: behind_ns,
+            edge_ns: 0,
             ..window(10_000 * MS, 10_100 * MS)
         };
         let mut journal = Journal::new(1, timetable).unwrap();

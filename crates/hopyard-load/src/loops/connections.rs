@@ -24,7 +24,7 @@ impl Loops for Connections {
         let mut responder = Responder::of(spec);
         match origin {
             Origin::Connector { server, .. } => {
-                let times = || Times::new(timetable.open_ns, timetable.close_ns);
+                let times = || Times::of(&timetable);
                 let (mut times, mut connects) = (times()?, times()?);
                 Ok(Box::new(move || {
                     let both = (&mut times, &mut connects);
@@ -90,6 +90,7 @@ mod tests {
             stop_ns: start_ns + 150 * MS,
             slices: 1,
             other_behind_ns: 0,
+            edge_ns: 0,
         };
         let wait = |until| clock::sleep_until_monotonic_ns(until).map_err(|e| e.to_string());
         let began = Instant::now();

@@ -108,7 +108,7 @@ impl Loops for Transactions {
             let run = waiter.ready(sockets, shape, part)?;
             return Ok(Box::new(move || run().map(|()| Said::Nothing)));
         }
-        let times = Times::new(work.timetable.open_ns, work.timetable.close_ns)?;
+        let times = Times::of(&work.timetable)?;
         let times = Rc::new(RefCell::new(times));
         let shape = exchanging(spec, spec.request_size, spec.response_size);
         let run: Box<dyn FnOnce() -> Result<(), String> + 'a> = if responder.datagrams {

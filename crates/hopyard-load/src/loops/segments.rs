@@ -263,6 +263,7 @@ mod tests {
             stop_ns: start_ns + 80_000_000,
             slices: 1,
             other_behind_ns: 0,
+            edge_ns: 0,
         };
         let wait = |until| clock::sleep_until_monotonic_ns(until).map_err(|e| e.to_string());
         std::thread::scope(|scope| {

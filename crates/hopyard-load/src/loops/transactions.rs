@@ -21,7 +21,7 @@ impl Loops for Transactions {
                 flow::rr_server(socket, &mut responder, context).map(|()| Said::Nothing)
             }));
         }
-        let mut times = Times::new(work.timetable.open_ns, work.timetable.close_ns)?;
+        let mut times = Times::of(&work.timetable)?;
         Ok(Box::new(move || {
             flow::rr_client(socket, &mut responder, &mut times, context)?;
             Ok(Said::RoundTrips(times.timings))

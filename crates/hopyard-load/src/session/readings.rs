@@ -213,6 +213,7 @@ mod tests {
                 stop_ns: now + 430 * MS,
                 slices: 1,
                 other_behind_ns: 0,
+                edge_ns: 0,
             };
             let wait = |until_ns| {
                 let left = u64::saturating_sub(until_ns, clock::monotonic_ns());
@@ -245,6 +246,7 @@ mod tests {
             stop_ns: now + 2,
             slices: 2,
             other_behind_ns: 0,
+            edge_ns: 0,
         };
         let (mut waiting, mut reading) = (Vec::new(), Vec::new());
         let mut wait = |_| {

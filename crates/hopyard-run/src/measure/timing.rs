@@ -37,6 +37,13 @@ pub(super) fn reading() -> Duration {
     reading_of(cpus)
 }
 
+/// How long from the edges of a window on round trips are not timed ([`Timetable::edge_ns`]).
+pub(super) fn edge(window: Duration) -> Duration {
+    /// Of a machine with many CPUs: most of what is timed is left.
+    const MOST: u32 = 8;
+    reading().min(window / MOST)
+}
+
 fn reading_of(cpus: usize) -> Duration {
     READING_EACH * u32::try_from(cpus).unwrap_or(u32::MAX)
 }
@@ -98,6 +105,7 @@ impl Sampler {
             stop_ns: close_ns + ns(TAIL.max(reading()) + late + TAIL_EACH * others),
             slices: SLICES,
             other_behind_ns: 0,
+            edge_ns: ns(edge(window)),
         }
     }
 }

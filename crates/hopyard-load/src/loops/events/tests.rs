@@ -34,6 +34,7 @@ fn soon(open_ms: u64, window_ms: u64) -> Timetable {
         stop_ns: close_ns + 20_000_000,
         slices: 1,
         other_behind_ns: 0,
+        edge_ns: 0,
     }
 }
 

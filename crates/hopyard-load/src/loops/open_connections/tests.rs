@@ -37,6 +37,7 @@ fn window(ms: u64) -> Timetable {
         stop_ns: close_ns + 60 * MS,
         slices: 1,
         other_behind_ns: 0,
+        edge_ns: 0,
     }
 }
 

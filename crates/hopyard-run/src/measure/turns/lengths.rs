@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::load::protocol::Timetable;
-use crate::measure::timing::reading;
+use crate::measure::timing::{edge, reading};
 use crate::model::{Cell, LoadKind, Pause};
 use crate::units::ns;
 
@@ -88,6 +88,7 @@ impl Lengths {
             stop_ns: close_ns + ns(self.tail),
             slices: 1,
             other_behind_ns: 0,
+            edge_ns: ns(edge(self.window)),
         }
     }
 }
