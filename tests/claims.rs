@@ -183,6 +183,9 @@ fn deeds_by_the_program() {
         let arguments = [
             "claims",
             "ND6",
+            "ND7",
+            "ND8",
+            "ND10",
             "ND11",
             "MQ10",
             "MQ17",
@@ -215,6 +218,13 @@ fn deeds_by_the_program() {
         ),
         ("ND6", "fails", "works after 3 steps"),
         ("ND6", "fails", "promiscuity of up0"),
+        (
+            "ND7",
+            "holds",
+            "the kernel announced 0 changes of a device, an address or a route",
+        ),
+        ("ND8", "holds", "the switch added 0 devices, 3 guests 3"),
+        ("ND10", "holds", "guests on 12 of 12 devices"),
         ("ND11", "holds", "by its definition alone"),
         ("ND11", "holds", "nothing is left when the guest is gone"),
         (

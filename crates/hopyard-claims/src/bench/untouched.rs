@@ -107,7 +107,7 @@ fn life(site: &Site) -> Result<()> {
 fn is_of_promiscuity_alone(heard: &Heard, known: &Link) -> bool {
     let usual = |link: &Link| {
         let mut link = link.clone();
-        link.promiscuous = false;
+        (link.promiscuous, link.takes_all) = (false, false);
         link
     };
     matches!(heard, Heard::Link(link) if usual(link) == usual(known))
@@ -244,6 +244,9 @@ mod tests {
             is_of_promiscuity_alone(&Heard::Link(Box::new(link)), &known)
         };
         assert!(changed(&|link| link.promiscuous = true));
+        assert!(changed(&|link| {
+            (link.promiscuous, link.takes_all) = (true, true);
+        }));
         assert!(changed(&|_| ()), "back to what it was");
         assert!(!changed(&|link| link.up = false));
         assert!(!changed(
