@@ -96,12 +96,20 @@ fn a_user_measures_what_a_user_namespace_allows() {
 fn what_a_user_namespace_has_not_is_refused_by_name() {
     apart(|| {
         let room = Room::new();
-        let said = Running::start(user(
-            &room,
-            &["run", "--paths", "direct", "--loads", "tcp_rr"],
-        ))
-        .wait();
-        said.exits(2).says(&["direct", "CAP_BPF"]);
+        for (asked, why) in [
+            (
+                &["run", "--paths", "direct", "--loads", "tcp_rr"][..],
+                &["cannot load eBPF programs (direct switch)"][..],
+            ),
+            (
+                &["run", "--paths", "veth-xdp", "--loads", "tcp_rr"],
+                &["cannot load eBPF programs (xdp)"],
+            ),
+            (&["claims", "--quick"], &["`hopyard claims`"]),
+        ] {
+            let said = Running::start(user(&room, asked)).wait();
+            said.exits(2).says(why).says(&["run as root"]);
+        }
         assert!(
             !room.at("hopyard-runs").exists()
                 || fs::read_dir(room.at("hopyard-runs")).unwrap().count() == 0

@@ -44,7 +44,7 @@ pub(super) static HOME: Home = Home {
 pub(super) const NEED: Need = Need {
     since: "5.10",
     carried: Carried::modules(&["veth"]),
-    ..Need::new("af_xdp", |_| probe())
+    ..Need::new("af_xdp", |_| probe()).with_programs()
 };
 /// Where it says what it has passed on.
 const SOCKET: &str = "ctl";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use hopyard_net::{Handle, NetNs, apply_ruleset, probe_kind};
+use hopyard_net::{Handle, NetNs, apply_ruleset, is_in_first_user_namespace, probe_kind};
 use hopyard_switch::{Hooks, NewSwitch, Switch};
 
 use crate::LabId;
@@ -24,6 +24,8 @@ pub struct Need {
     pub since: &'static str,
     /// Is it a device, which anybody can make in a user namespace of their own?
     pub is_device: bool,
+    /// Does it load eBPF programs, which the kernel refuses to whoever is root of a user namespace alone?
+    pub(crate) loads_programs: bool,
     /// Tries it in a throw-away namespace; gets the name.
     pub(crate) try_out: fn(&'static str) -> hopyard_net::Result<()>,
 }
@@ -104,25 +106,25 @@ impl Need {
     pub(crate) const NETKIT_PROGRAMS: Self = Self {
         since: "6.7",
         carried: Carried::modules(&["netkit"]),
-        ..Self::new("netkit programs", |_| redirect::probe_netkit())
+        ..Self::new("netkit programs", |_| redirect::probe_netkit()).with_programs()
     };
     /// XDP in the driver of a veth, for frames of any length.
     pub const XDP: Self = Self {
         since: "5.18",
         carried: Carried::modules(&["veth"]),
-        ..Self::new("xdp", |_| redirect::probe_xdp())
+        ..Self::new("xdp", |_| redirect::probe_xdp()).with_programs()
     };
     /// Hooks for eBPF programs and a BPF file system, which the direct switch lives on.
     pub const DIRECT_SWITCH: Self = Self {
         since: "6.2",
         carried: Carried::modules(&["sch_ingress", "cls_bpf"]),
-        ..Self::new("direct switch", |_| probe_switch())
+        ..Self::new("direct switch", |_| probe_switch()).with_programs()
     };
     /// Hooks for eBPF programs at a wire, and a shaper beside it.
     pub(crate) const CLASSIFIERS: Self = Self {
         since: "5.12",
         carried: Carried::modules(&["sch_ingress", "cls_bpf", "sch_tbf"]),
-        ..Self::new("eBPF classifiers", |_| crate::wire::pauses::probe())
+        ..Self::new("eBPF classifiers", |_| crate::wire::pauses::probe()).with_programs()
     };
     /// Hooks of the newer kind for it.
     pub const TCX: Self = Self::new("tcx", |_| probe_tcx()).since("6.6");
@@ -139,6 +141,7 @@ impl Need {
             carried: Carried::modules(&[]),
             since: "",
             is_device: false,
+            loads_programs: false,
             try_out,
         }
     }
@@ -147,6 +150,14 @@ impl Need {
     pub(crate) const fn since(self, release: &'static str) -> Self {
         Self {
             since: release,
+            ..self
+        }
+    }
+
+    /// With programs of eBPF.
+    pub(crate) const fn with_programs(self) -> Self {
+        Self {
+            loads_programs: true,
             ..self
         }
     }
@@ -166,6 +177,10 @@ impl Need {
         let met = || MET.lock().unwrap_or_else(PoisonError::into_inner);
         if met().contains(self.name) {
             return Ok(());
+        }
+        if self.loads_programs && !is_in_first_user_namespace() {
+            let what = format!("load eBPF programs ({})", self.name);
+            return Err(hopyard_net::Error::Denied { what });
         }
         (self.try_out)(self.name)?;
         met().insert(self.name);

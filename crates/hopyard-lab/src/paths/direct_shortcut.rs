@@ -10,7 +10,9 @@ use crate::topology::role;
 use crate::{Builder, Result, Subnet, Topology};
 
 /// A kernel whose joined sockets do what others do, but for what the loads do not use.
-pub(super) const SHORTCUT: Need = Need::new("sockmap shortcut", |_| probe()).since("6.2");
+pub(super) const SHORTCUT: Need = Need::new("sockmap shortcut", |_| probe())
+    .since("6.2")
+    .with_programs();
 
 fn probe() -> hopyard_net::Result<()> {
     let what = "join sockets by sockmap";

@@ -35,6 +35,19 @@ pub(super) fn enter() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Call this before a command that has no way to do without root does anything.
+///
+/// # Errors
+/// This process may not make namespaces of the host.
+pub(super) fn only_with_root(command: &str) -> Result<(), Failure> {
+    if may_make_namespaces() {
+        return Ok(());
+    }
+    Err(Failure::request(format!(
+        "cannot carry out {command}: permission denied; run as root (CAP_SYS_ADMIN), or `hopyard run`, which does without"
+    )))
+}
+
 /// What this process cannot do, found by trying; `refused` is why it has no user namespace.
 pub(super) fn need_root(refused: Option<Failure>, accounting: CpuAccounting) -> Vec<NeedsRoot> {
     let needs = |what: &str, why: String| NeedsRoot {

@@ -16,7 +16,7 @@ use crate::claims::kept::{self, Asked, Place, evidence_from};
 use crate::claims::{self, Chosen, Evidence, Judge, Report};
 use crate::cli::guest::GuestArgs;
 use crate::cli::run::{check_out, destination};
-use crate::cli::{Done, Failure, args, deliver};
+use crate::cli::{Done, Failure, args, deliver, rootless};
 use crate::guest;
 use crate::model::ClaimsReport;
 use crate::report::claims::Detail;
@@ -245,6 +245,9 @@ fn check(args: &ClaimsArgs) -> Done {
         guest::choose_kernel(kernel)?;
     }
     let host = args.guest.host()?;
+    if host.is_none() {
+        rootless::only_with_root("`hopyard claims`")?;
+    }
     // It may have to be fetched, which is not to fail after an hour.
     let fetch_kernel = || args.beside.as_deref().map(guests::kernel).transpose();
     let reports = reports()?;
