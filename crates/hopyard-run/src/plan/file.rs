@@ -11,7 +11,9 @@ use super::published::{self, published};
 use super::source::{Error, Source, path_name, plain};
 use super::{Part, Paths, Plan};
 use crate::lab;
-use crate::model::{Axes, AxisError, Base, LoadKind, Peer, WINDOW, as_axis, axis, together};
+use crate::model::{
+    Axes, AxisError, Base, Blocks, LoadKind, Peer, WINDOW, as_axis, axis, together,
+};
 use crate::profile;
 use crate::units;
 
@@ -38,7 +40,7 @@ struct Raw {
     window: Spanned<String>,
     warm_up: Spanned<String>,
     profile_window: Option<Spanned<String>>,
-    blocks: Spanned<String>,
+    blocks: Spanned<toml::Value>,
     half_width: Spanned<String>,
     confidence: Spanned<String>,
     margin: Spanned<String>,
@@ -174,7 +176,7 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         where_installed: raw.where_installed,
         keep_awake: false,
         decide: None,
-        blocks: source.read("blocks", &raw.blocks, str::parse)?,
+        blocks: blocks(&source, &raw.blocks)?,
         half_width: source.read("half_width", &raw.half_width, units::parse_half_width)?,
         confidence: source.read("confidence", &raw.confidence, units::parse_confidence)?,
         margin: source.read("margin", &raw.margin, units::parse_margin)?,
@@ -191,6 +193,16 @@ pub fn parse(file: &str, text: &str) -> Result<Plan, Error> {
         name: raw.name,
         summary: raw.summary,
     })
+}
+
+/// A range, or a number, with quotes or without.
+fn blocks(source: &Source<'_>, value: &Spanned<toml::Value>) -> Result<Blocks, Error> {
+    let wrong = |why: String| source.wrong("blocks", source.line(&value.span()), why);
+    let text = plain(value.get_ref());
+    let text =
+        text.ok_or_else(|| wrong("neither a range such as \"8..16\" nor a number".to_owned()))?;
+    text.parse::<Blocks>()
+        .map_err(|error| wrong(error.to_string()))
 }
 
 /// The whole plan, or each of its `[[cells]]` with missing keys from the top.

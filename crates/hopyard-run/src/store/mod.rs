@@ -53,11 +53,17 @@ pub trait Record {
     fn finish(&mut self, end: End) -> Result<(), Error>;
 }
 
+/// Is there no room left where it was to be written?
+fn is_full(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    kinds.contains(&error.kind())
+}
+
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It cannot be written.
-    #[error("cannot write {}; free some space or choose another directory with --out", .file.display())]
+    #[error("cannot write {}; {}choose another directory with --out", .file.display(), if is_full(.source) { "free some space or " } else { "" })]
     Write {
         file: PathBuf,
         #[source]

@@ -26,6 +26,7 @@ impl Writer {
     /// The directory holds a run, or cannot be written.
     pub fn create(directory: &Path, header: &Header) -> Result<Self, Error> {
         place::refuse_taken(directory)?;
+        let is_new = !directory.exists();
         fs::create_dir_all(directory).map_err(|source| Error::Write {
             file: directory.to_owned(),
             source,
@@ -37,6 +38,9 @@ impl Writer {
         write_json(&directory.join(HEADER), header).inspect_err(|_| {
             // The error of the header is the one to report.
             let _ = fs::remove_file(&file);
+            if is_new {
+                let _ = fs::remove_dir(directory);
+            }
         })?;
         Ok(Self {
             directory: directory.to_owned(),

@@ -98,7 +98,6 @@ pub(super) enum Command {
         shell: Shell,
     },
     /// Print the manual page `hopyard.1`, or write it and those of all commands into a directory
-    #[command(hide = true)]
     Man {
         /// The directory
         directory: Option<PathBuf>,

@@ -31,6 +31,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::model::Gate;
 use crate::{lab, load, measure, meter, plain, plan, run as runner, signals, store};
@@ -192,6 +193,12 @@ pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
+            if let Some(value) = negative(&error) {
+                crate::note(format_args!(
+                    "a negative value: `{value}`; no number, time, rate or share here is below zero"
+                ));
+                return ExitCode::from(2);
+            }
             // `--help` and `--version` are answers, not errors.
             let status = if error.use_stderr() { 2 } else { 0 };
             return match told(&error) {
@@ -207,6 +214,17 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.status)
         }
     }
+}
+
+/// The negative number for which a command line is wrong. Its parser takes one for an option, and advises to pass it on as a plan.
+fn negative(error: &clap::Error) -> Option<&str> {
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_number = found
+        .strip_prefix('-')?
+        .starts_with(|c: char| c.is_ascii_digit());
+    (error.kind() == ErrorKind::UnknownArgument && is_number).then_some(found)
 }
 
 /// Prints help, or an error about the command line, sanitized: it may contain names of files that others chose.

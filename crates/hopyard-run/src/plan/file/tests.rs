@@ -33,6 +33,27 @@ fn a_wrong_value_names_file_line_and_key() {
 }
 
 #[test]
+fn blocks_are_a_range_or_a_number() {
+    let text = super::super::PLANS[0].1;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("blocks = "))
+        .unwrap();
+    for (written, blocks) in [("\"8..9\"", (8, 9)), ("\"8\"", (8, 8)), ("8", (8, 8))] {
+        let plan = parse(
+            "my.toml",
+            &text.replace(line, &format!("blocks = {written}")),
+        );
+        let found = plan.unwrap().blocks;
+        assert_eq!((found.min, found.max), blocks, "{written}");
+    }
+    for wrong in ["0", "-1", "1.5", "true"] {
+        let error = with(line, &format!("blocks = {wrong}"));
+        assert!(error.starts_with("my.toml:11: blocks: "), "{error}");
+    }
+}
+
+#[test]
 fn what_nothing_can_reach_names_file_line_and_key() {
     let said = |line: &str, instead: &str| with(line, instead).replace('\n', " ");
     assert!(
