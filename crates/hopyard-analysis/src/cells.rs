@@ -108,6 +108,7 @@ fn one(
         estimates,
         verdicts: BTreeMap::new(),
         two_modes,
+        window_s: window_s(measured),
         unsettled_samples: count(measured.iter().filter(|m| is_unsettled(m))),
         failed_samples: count(failures.iter()),
         receive_window_limited_ratio: limited(measured, |t| t.receive_window_limited_ns),
@@ -138,6 +139,13 @@ fn one(
         way: way(measured),
         profile: None,
     }
+}
+
+/// The mean length of the windows, s. Those of turns are all turns of a block together.
+fn window_s(measured: &[&Measurement]) -> Option<f64> {
+    let all_ns: u64 = measured.iter().map(|m| m.window_ns).sum();
+    let windows = u32::try_from(measured.len()).ok().filter(|n| *n > 0)?;
+    Some(float(all_ns) / f64::from(windows) / 1e9)
 }
 
 fn first_cause(failures: &[&str]) -> String {

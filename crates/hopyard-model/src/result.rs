@@ -161,6 +161,9 @@ pub struct CellReport {
     /// Two groups of values in one cell, per quantity: both centres.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub two_modes: BTreeMap<String, [f64; 2]>,
+    /// How long it was measured in a block, s: the mean of all. Less than [`RunSummary::window_s`] where a time limit came first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_s: Option<f64>,
     /// Windows that never settled.
     pub unsettled_samples: u32,
     /// Number of samples that failed and are in no estimate.

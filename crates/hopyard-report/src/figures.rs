@@ -11,7 +11,7 @@ use super::quantity::{
     RUN_LENGTH, SENDER_LATE, Scale, THROUGHPUT, THROUGHPUT_BITS, THROUGHPUT_LOWER,
     THROUGHPUT_UPPER, TRIALS, ZERO_COPY_COPIED, capital, symbol,
 };
-use crate::model::{Axis, CellReport, VerdictReport};
+use crate::model::{Axis, CellReport, VerdictReport, distinct};
 use crate::plain;
 use crate::stats::{Estimate, Verdict};
 
@@ -107,8 +107,32 @@ impl Figures {
             .told_numbers()
             .into_iter()
             .chain(rare)
+            .chain(Self::short_of_times(group))
             .chain(notes.into_iter().flatten())
             .collect()
+    }
+
+    /// The cells with times but without their 99th percentile, which a sample has only if it has enough of them.
+    fn short_of_times(group: &Group<'_>) -> Option<String> {
+        wanted(group)
+            .iter()
+            .find(|(_, name)| *name == LATENCY_P99)?;
+        let is_short = |cell: &&CellReport| {
+            cell.latency.is_some() && !cell.estimates.contains_key(LATENCY_P99)
+        };
+        let short: Vec<&CellReport> = measured(group).filter(is_short).collect();
+        let whose = match short.len() {
+            0 => return None,
+            n if n == measured(group).count() => String::new(),
+            _ => {
+                let names = distinct(short.iter().map(|cell| plain::line(&cell.path)));
+                format!(" for {}", names.join(", "))
+            }
+        };
+        let what = quantity::words(LATENCY_P99);
+        Some(format!(
+            "No {what}{whose}: it takes 1000 measured times in a block, and more than a tenth of the blocks had fewer."
+        ))
     }
 
     /// The columns without packet size if it is the same everywhere, and that size as text.

@@ -135,6 +135,7 @@ pub(super) fn cell(path: &str, peer: Peer, load: LoadKind) -> Builder {
         estimates: BTreeMap::new(),
         verdicts: BTreeMap::new(),
         two_modes: BTreeMap::new(),
+        window_s: None,
         unsettled_samples: 0,
         failed_samples: 0,
         receive_window_limited_ratio: None,

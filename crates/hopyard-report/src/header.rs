@@ -140,14 +140,34 @@ fn turns_taken(turns: &TurnsReport) -> Vec<String> {
     facts
 }
 
+/// How long each cell was measured in a block: as asked for, or less where a time limit came first.
+fn windows(report: &RunReport) -> String {
+    const AS_ASKED: f64 = 0.9;
+    let asked = report.run.window_s;
+    let each = report.cells.iter().filter_map(|cell| cell.window_s);
+    let (least, most) = each.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), window| {
+        (least.min(window), most.max(window))
+    });
+    if !least.is_finite() || least >= AS_ASKED * asked {
+        return format!("{} s", chosen(asked));
+    }
+    let [least, most] = [least, most].map(|window| format!("{window:.2}"));
+    let measured = if least == most {
+        most
+    } else {
+        format!("{least} to {most}")
+    };
+    format!("{measured} s ({} s asked for)", chosen(asked))
+}
+
 fn measuring(report: &RunReport) -> Vec<String> {
     let run = &report.run;
     let base = group::Layout::of(&report.cells).base.map(plain::line);
     let mut facts = vec![
         format!(
-            "{} × {} s",
+            "{} × {}",
             counted(run.blocks as usize, "block"),
-            chosen(run.window_s)
+            windows(report)
         ),
         format!("{} confidence", chosen_percent(run.confidence)),
         format!("seed {}", run.seed),

@@ -95,7 +95,8 @@ pub(super) fn detectable_noncentrality(df: f64, confidence: f64, power: f64) -> 
             return None;
         }
     }
-    while high - low > 1e-9 * high {
+    // What is made of it is printed with three digits.
+    while high - low > 1e-6 * high {
         let middle = 0.5 * (low + high);
         if t_power(critical, df, middle) < power {
             low = middle;

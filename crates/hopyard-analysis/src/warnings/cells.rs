@@ -63,7 +63,7 @@ pub(super) fn unsettled(cells: &[CellReport]) -> Option<String> {
         .collect();
     (!often.is_empty()).then(|| {
         format!(
-            "{} did not settle within many of their windows: use a longer --window, or a longer warm-up \
+            "{} did not settle within more than a fifth of their windows: use a longer --window, or a longer warm-up \
              in the plan.",
             named(&often)
         )

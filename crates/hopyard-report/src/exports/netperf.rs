@@ -163,7 +163,7 @@ fn figures(report: &RunReport, cell: &CellReport) -> Vec<String> {
     let axes = &cell.axes;
     let receive = size(axes.socket_buffer_bytes);
     let send = size(axes.send_buffer_bytes.or(axes.socket_buffer_bytes));
-    let window = report.run.window_s;
+    let window = cell.window_s.unwrap_or(report.run.window_s);
     match cell.load.info().netperf.layout {
         Layout::Stream | Layout::Maerts => vec![format!(
             "{receive:6} {send:6} {message:6}    {window:<6.2}     {:7.2}   {use_l:<6.2}   \
