@@ -244,6 +244,25 @@ mod tests {
         );
     }
 
+    /// A block that was shorter than asked for has the counts of its own time.
+    #[test]
+    fn counts_are_those_of_the_time_that_was_measured() {
+        let mut report = fixture::paths();
+        let udp = |cell: &CellReport| cell.path == "bridge" && cell.load == LoadKind::UdpStream;
+        report.cells.retain(udp);
+        let messages = |report: &RunReport| {
+            let text = render(report);
+            let line = text.lines().rfind(|line| !line.is_empty()).unwrap();
+            let fields: Vec<f64> = line.split_whitespace().flat_map(str::parse).collect();
+            (fields[1], fields[2])
+        };
+        let (asked, all) = messages(&report);
+        report.cells[0].window_s = Some(asked / 6.0);
+        let (measured, some) = messages(&report);
+        assert_eq!((asked, measured), (0.3, 0.05));
+        assert!((some * 6.0 - all).abs() <= 6.0, "{some} {all}");
+    }
+
     #[test]
     fn send_errors_that_are_known_are_printed() {
         let mut report = fixture::paths();

@@ -1,6 +1,7 @@
 use super::{fixture, from, page, text};
 use crate::model::{
-    CellReport, CellStatus, Datapath, DatapathKind, Hook, LoadKind, Peer, WarningCode,
+    CellReport, CellStatus, Datapath, DatapathKind, Hook, LatencyReport, LoadKind, Peer,
+    WarningCode,
 };
 
 #[test]
@@ -394,4 +395,42 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
     Queues in use: macvlan 1.98.
     Zero everywhere: retransmits.
     ");
+}
+
+/// Blocks that a time limit made short: how long they were, and whose 99th percentile is missing for it.
+#[test]
+fn short_blocks_are_told_and_what_they_are_too_short_for() {
+    let mut report = fixture::paths();
+    report.cells.retain(|cell| cell.load == LoadKind::TcpRr);
+    assert!(text(&report).contains("10 blocks × 0.3 s ·"));
+    let times = LatencyReport {
+        count: 9000,
+        min_ns: 60_000,
+        max_ns: 200_000,
+        quantiles: vec![(0.5, 72_000), (0.99, 132_000)],
+        classes: vec![(250_000.0, 9000)],
+    };
+    for (cell, window_s) in report.cells.iter_mut().zip([0.04, 0.05, 0.28]) {
+        cell.latency = Some(times.clone());
+        cell.window_s = Some(window_s);
+    }
+    for path in ["bridge", "macvlan"] {
+        let cell = report.cells.iter_mut().find(|cell| cell.path == path);
+        cell.unwrap().estimates.remove("latency_p99_ns");
+    }
+    let told = text(&report);
+    let short = "10 blocks × 0.04 to 0.28 s (0.3 s asked for)";
+    assert!(told.contains(short), "{told}");
+    // Path macvlan never measured any time here, so no block was too short for it.
+    assert!(
+        told.contains("No latency p99 for bridge: it takes 1000"),
+        "{told}"
+    );
+    for cell in &mut report.cells {
+        cell.estimates.remove("latency_p99_ns");
+        cell.latency = Some(times.clone());
+    }
+    assert!(text(&report).contains("No latency p99: it takes 1000"));
+    report.cells.iter_mut().for_each(|cell| cell.latency = None);
+    assert!(!text(&report).contains("No latency p99"));
 }
