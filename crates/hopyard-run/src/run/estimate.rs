@@ -127,12 +127,16 @@ impl Prepared {
         };
         let least = self.shortest_block() * self.missing(samples);
         if least > limit {
-            observer.note(&format!(
-                "the blocks that verdicts still need take about {} at least, more than the time limit of {}: expect fewer blocks \
-                 and no verdicts",
-                show_duration(least),
-                show_duration(limit)
-            ));
+            let (least, limit) = (show_duration(least), show_duration(limit));
+            // Fewer were asked for than a verdict takes.
+            observer.note(&if self.header.blocks_max < FOR_A_VERDICT {
+                format!("the blocks asked for take about {least} even with the fewest turns, more than the time limit of {limit}")
+            } else {
+                format!(
+                    "the blocks that verdicts still need take about {least} even with the fewest turns, more than the time limit of \
+                     {limit}: expect fewer blocks and no verdicts"
+                )
+            });
         }
     }
 }
