@@ -49,7 +49,7 @@ ATTACH = mkdir -p target/release/cni && ln -sfn ../hopyard-cni target/release/cn
 	scripts/cni-times target/release/hopyard-cni 10 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test-engines test-slurm dist bpf test format lint unit verify bench bench-fleet docs reports fuzz doctor deny packages semver clean toolchain root
+.PHONY: help run build boringtun test-engines test-slurm dist bpf test format lint unit verify bench bench-fleet docs reports fuzz doctor deny packages semver clean toolchain root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,17 +96,21 @@ unit: export CARGO_INCREMENTAL := 0
 unit: export CARGO_PROFILE_DEV_DEBUG := 0
 endif
 
-# Packages are installed while the tests are built.
+# What tests need is installed while they are built, which leaves a CPU idle towards its end.
 unit: root toolchain
 	@scripts/need $(BUILD_PACKAGES)
-	@scripts/need $(TEST_PACKAGES) & installing=$$!; \
+	@scripts/need $(TEST_PACKAGES) & packages=$$!; \
+		nice $(MAKE) --no-print-directory boringtun & tunnel=$$!; \
 		CARGO=$(CARGO) scripts/cargo-test --no-run; built=$$?; \
-		wait $$installing && [ $$built -eq 0 ]
+		wait $$packages; installed=$$?; \
+		wait $$tunnel && [ $$installed -eq 0 ] && [ $$built -eq 0 ]
+	@PATH="$$PWD/target/tools/bin:$$PATH" CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
+
+boringtun: toolchain
 	@[ "$$($(BORINGTUN) --version 2>/dev/null)" = "boringtun $(BORINGTUN_VERSION)" ] || { \
 		echo "installing boringtun $(BORINGTUN_VERSION) into target/tools, once, a minute"; \
 		CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install boringtun-cli --version "=$(BORINGTUN_VERSION)" --locked --quiet --debug \
 			--root target/tools --target-dir target/tools/build --force; }
-	@PATH="$$PWD/target/tools/bin:$$PATH" CARGO=$(CARGO) RUST_TEST_THREADS=$(TEST_THREADS) scripts/unit
 
 verify: root toolchain ## experiments with a known answer: promised against seen, some forty minutes
 	@scripts/need $(BUILD_PACKAGES) iperf3 nftables sockperf
