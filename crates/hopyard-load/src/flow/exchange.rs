@@ -1,5 +1,7 @@
 //! What all request/response flows have: buffers, times of round trips, and work that takes a known time.
 
+use std::ops::Range;
+
 use hopyard_model::Counted;
 use hopyard_net::clock;
 
@@ -13,26 +15,26 @@ pub(crate) struct Times {
     pub(crate) timings: Timings,
     pub(crate) open_ns: u64,
     pub(crate) close_ns: u64,
-    /// [`Timetable::edge_ns`]
-    edge_ns: u64,
+    /// When those begin that are timed.
+    timed: Range<u64>,
 }
 
 impl Times {
-    /// None yet, of a timetable's window.
+    /// None yet, of a timetable's window: without those at its edges.
     pub(crate) fn of(timetable: &Timetable) -> Result<Self, String> {
         Ok(Self {
-            edge_ns: timetable.edge_ns,
+            timed: timetable.timed(),
             ..Self::new(timetable.open_ns, timetable.close_ns)?
         })
     }
 
-    /// None yet, of a window.
+    /// None yet, of a window: with those at its edges.
     pub(crate) fn new(open_ns: u64, close_ns: u64) -> Result<Self, String> {
         Ok(Self {
             timings: Timings::new()?,
             open_ns,
             close_ns,
-            edge_ns: 0,
+            timed: open_ns..close_ns,
         })
     }
 
@@ -44,8 +46,7 @@ impl Times {
 
     #[inline]
     pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64) {
-        let timed = self.open_ns + self.edge_ns..self.close_ns.saturating_sub(self.edge_ns);
-        if timed.contains(&began_ns) {
+        if self.timed.contains(&began_ns) {
             self.timings.record(ended_ns.saturating_sub(began_ns));
         }
     }
@@ -145,8 +146,8 @@ pub(super) fn work_for(span_ns: u64) {
 mod tests {
     use super::*;
 
-    /// What the reading of clocks delays at the edges is not timed, however long it takes; a request there is one of the window all the
-    /// same, and a long round trip between them is timed.
+    /// A round trip that begins near an edge is not timed, but its request is one of the window. One that begins between the edges is
+    /// timed, also if it ends after the window.
     #[test]
     fn round_trips_are_timed_between_the_edges() {
         let timetable = Timetable {

@@ -318,7 +318,6 @@ fn instants_of_another_clock_are_brought_to_this_one() {
     let told = |behind_ns: i64| {
         let timetable = Timetable {
             other_behind_ns: behind_ns,
-            edge_ns: 0,
             ..window(10_000 * MS, 10_100 * MS)
         };
         let mut journal = Journal::new(1, timetable).unwrap();

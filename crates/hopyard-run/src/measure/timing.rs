@@ -37,9 +37,9 @@ pub(super) fn reading() -> Duration {
     reading_of(cpus)
 }
 
-/// How long from the edges of a window on round trips are not timed ([`Timetable::edge_ns`]).
+/// How near to an edge of its window round trips are not timed ([`Timetable::edge_ns`]).
 pub(super) fn edge(window: Duration) -> Duration {
-    /// Of a machine with many CPUs: most of what is timed is left.
+    /// With many CPUs, reading takes longer than that; then most of the window is timed all the same.
     const MOST: u32 = 8;
     reading().min(window / MOST)
 }
