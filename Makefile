@@ -96,7 +96,7 @@ unit: export CARGO_INCREMENTAL := 0
 unit: export CARGO_PROFILE_DEV_DEBUG := 0
 endif
 
-# What tests need is installed while they are built, which leaves a CPU idle towards its end.
+# What tests need is installed while they are built: the last part of building uses one CPU.
 unit: root toolchain
 	@scripts/need $(BUILD_PACKAGES)
 	@scripts/need $(TEST_PACKAGES) & packages=$$!; \

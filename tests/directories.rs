@@ -40,13 +40,14 @@ fn on_a_small_disk(kib: u32) -> (Room, Said) {
 fn a_full_disk_says_what_to_do() {
     let _beside = beside();
     unharmed(|| {
-        let (_room, said) = on_a_small_disk(4);
+        let (room, said) = on_a_small_disk(4);
         said.exits(2).says(&[
             "cannot write small/run/run.json",
             "free some space or choose another directory with --out",
             "No space left on device",
         ]);
         assert!(said.stdout.is_empty(), "{said}");
+        assert!(!room.at("copy").exists(), "the directory of the run stays");
     });
 }
 

@@ -24,7 +24,7 @@ pub struct Need {
     pub since: &'static str,
     /// Is it a device, which anybody can make in a user namespace of their own?
     pub is_device: bool,
-    /// Does it load eBPF programs, which the kernel refuses to whoever is root of a user namespace alone?
+    /// Does it load eBPF programs? The kernel lets nobody do so who is root in a user namespace only.
     pub(crate) loads_programs: bool,
     /// Tries it in a throw-away namespace; gets the name.
     pub(crate) try_out: fn(&'static str) -> hopyard_net::Result<()>,
@@ -154,7 +154,7 @@ impl Need {
         }
     }
 
-    /// With programs of eBPF.
+    /// The same for something that loads eBPF programs.
     pub(crate) const fn with_programs(self) -> Self {
         Self {
             loads_programs: true,

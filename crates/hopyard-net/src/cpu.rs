@@ -55,7 +55,7 @@ impl Mask {
         Some(mask)
     }
 
-    /// Ascending.
+    /// Ascending. It is called at each edge of a window, and most words of a mask are 0.
     fn cpus(&self) -> impl Iterator<Item = usize> {
         let words = self.0.iter().enumerate().filter(|(_, word)| **word != 0);
         words.flat_map(|(at, word)| {

@@ -107,13 +107,13 @@ impl Figures {
             .told_numbers()
             .into_iter()
             .chain(rare)
-            .chain(Self::short_of_times(group))
+            .chain(Self::too_few_for_p99(group))
             .chain(notes.into_iter().flatten())
             .collect()
     }
 
-    /// The cells with times but without their 99th percentile, which a sample has only if it has enough of them.
-    fn short_of_times(group: &Group<'_>) -> Option<String> {
+    /// The cells whose latencies were measured, but too few of them in a block for their 99th percentile.
+    fn too_few_for_p99(group: &Group<'_>) -> Option<String> {
         wanted(group)
             .iter()
             .find(|(_, name)| *name == LATENCY_P99)?;
@@ -131,7 +131,7 @@ impl Figures {
         };
         let what = quantity::words(LATENCY_P99);
         Some(format!(
-            "No {what}{whose}: it takes 1000 measured times in a block, and more than a tenth of the blocks had fewer."
+            "No {what}{whose}: it takes 1000 observations in a block, and more than a tenth of the blocks had fewer."
         ))
     }
 

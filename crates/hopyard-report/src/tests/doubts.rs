@@ -397,7 +397,7 @@ fn what_few_paths_have_or_nobody_has_is_a_note() {
     ");
 }
 
-/// Blocks that a time limit made short: how long they were, and whose 99th percentile is missing for it.
+/// A time limit makes blocks short. The report says how long they were, and which paths have no 99th percentile for that reason.
 #[test]
 fn short_blocks_are_told_and_what_they_are_too_short_for() {
     let mut report = fixture::paths();
@@ -421,7 +421,7 @@ fn short_blocks_are_told_and_what_they_are_too_short_for() {
     let told = text(&report);
     let short = "10 blocks × 0.04 to 0.28 s (0.3 s asked for)";
     assert!(told.contains(short), "{told}");
-    // Path macvlan never measured any time here, so no block was too short for it.
+    // No latency of macvlan was measured at all, so its blocks were not too short.
     assert!(
         told.contains("No latency p99 for bridge: it takes 1000"),
         "{told}"

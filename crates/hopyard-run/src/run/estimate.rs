@@ -128,7 +128,7 @@ impl Prepared {
         let least = self.shortest_block() * self.missing(samples);
         if least > limit {
             let (least, limit) = (show_duration(least), show_duration(limit));
-            // Fewer were asked for than a verdict takes.
+            // With fewer blocks than a verdict takes there would be none anyway.
             observer.note(&if self.header.blocks_max < FOR_A_VERDICT {
                 format!("the blocks asked for take about {least} even with the fewest turns, more than the time limit of {limit}")
             } else {

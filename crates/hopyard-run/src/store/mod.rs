@@ -53,17 +53,19 @@ pub trait Record {
     fn finish(&mut self, end: End) -> Result<(), Error>;
 }
 
-/// Is there no room left where it was to be written?
-fn is_full(error: &io::Error) -> bool {
-    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    kinds.contains(&error.kind())
+/// What helps besides another directory, where the disk or a quota is full.
+fn more_room(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space or ",
+        _ => "",
+    }
 }
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It cannot be written.
-    #[error("cannot write {}; {}choose another directory with --out", .file.display(), if is_full(.source) { "free some space or " } else { "" })]
+    #[error("cannot write {}; {}choose another directory with --out", .file.display(), more_room(.source))]
     Write {
         file: PathBuf,
         #[source]

@@ -216,7 +216,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The negative number for which a command line is wrong. Its parser takes one for an option, and advises to pass it on as a plan.
+/// The negative number that makes a command line wrong. clap takes it for an option, and would advise `-- -1`, which is the name of a
+/// plan.
 fn negative(error: &clap::Error) -> Option<&str> {
     let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else {
         return None;

@@ -35,7 +35,7 @@ pub(super) fn enter() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Call this before a command that has no way to do without root does anything.
+/// Refuses a command that cannot do without root. Call it before the command changes anything.
 ///
 /// # Errors
 /// This process may not make namespaces of the host.
@@ -43,9 +43,8 @@ pub(super) fn only_with_root(command: &str) -> Result<(), Failure> {
     if may_make_namespaces() {
         return Ok(());
     }
-    Err(Failure::request(format!(
-        "cannot carry out {command}: permission denied; run as root (CAP_SYS_ADMIN), or `hopyard run`, which does without"
-    )))
+    let what = format!("carry out {command}");
+    Err(Failure::asked(&hopyard_net::Error::Denied { what }))
 }
 
 /// What this process cannot do, found by trying; `refused` is why it has no user namespace.
