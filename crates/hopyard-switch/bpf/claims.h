@@ -2,7 +2,7 @@
 /*
  * What a port's frames claim about their sender, beyond the source address: IP sources of ports that
  * are held to theirs, ARP (RFC 826), neighbour discovery (RFC 4861) of all that may not lie. And what only some ports
- * may send: router advertisements (RFC 6105), DHCP answers (RFC 7610), claims to the host's addresses.
+ * may send: router advertisements (RFC 6105) and redirects of either IP, DHCP answers (RFC 7610), claims to the host's addresses.
  */
 #pragma once
 
@@ -46,6 +46,8 @@ static __always_inline bool is_arp_of_ipv4(const struct arp_message *arp)
 #define MLD2_REPORT 143
 #define MLD_REPORT 131
 #define MLD_DONE 132
+#define ICMP_REDIRECT 5
+#define ICMP_ROUTER_ADVERT 9
 /* Longest chain of extension headers and longest list of options that is read; more is refused. */
 #define MAX_HEADERS 8
 #define MAX_OPTIONS 8
@@ -256,6 +258,16 @@ static __always_inline bool is_deferred_well(const struct deferred *sum, const s
 	return false;
 }
 
+/* Does it tell others of a router: a redirect (RFC 792) or a router's advertisement (RFC 1256)? Of fragments, the first one has the type. */
+static __always_inline bool tells_of_routers(const struct claimant *who, const struct upper *up)
+{
+	__u8 type;
+
+	if (up->protocol != IPPROTO_ICMP || up->later_fragment || bpf_skb_load_bytes(who->skb, up->at, &type, sizeof(type)))
+		return false;
+	return type == ICMP_REDIRECT || type == ICMP_ROUTER_ADVERT;
+}
+
 static __noinline int check_ipv4(const struct claimant *who)
 {
 	struct deferred sum = deferred_of(who->skb);
@@ -284,6 +296,8 @@ static __noinline int check_ipv4(const struct claimant *who)
 	}
 	if (port == DHCP_CLIENT && !(who->flags & PORT_DHCP))
 		return DROP_DHCP;
+	if (tells_of_routers(who, &up) && !(who->flags & PORT_ROUTER))
+		return DROP_ND;
 	return CLAIMS_HOLD;
 }
 

@@ -39,7 +39,7 @@ enum drop {
 	DROP_MAC,        /* a source address that is not the port's */
 	DROP_IP,         /* an IP source that is not the port's */
 	DROP_ARP,        /* an ARP message that lies about its sender */
-	DROP_ND,         /* a neighbour discovery message that lies about its sender */
+	DROP_ND,         /* a neighbour discovery message that lies about its sender; a redirect or an advertisement of what is no router */
 	DROP_DHCP,       /* a DHCP answer, from a port that is no server */
 	DROP_CHECKSUM,   /* a deferred checksum, to be written elsewhere than into a transport header */
 	DROP_PROTOCOL,   /* neither IP nor ARP from a port held to its addresses */

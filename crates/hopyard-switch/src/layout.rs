@@ -232,7 +232,7 @@ pub const DROP_REASONS: [(&str, &str); 21] = [
     ("arp", "an ARP message that lies about its sender"),
     (
         "nd",
-        "a neighbour discovery message that lies about its sender",
+        "a neighbour discovery message that lies about its sender; a redirect or an advertisement of what is no router",
     ),
     ("dhcp", "a DHCP answer from a port that is no server"),
     (

@@ -373,6 +373,45 @@ fn neighbour_discovery_lies() {
     }
 }
 
+#[test]
+fn what_only_routers_say_in_ipv4() {
+    let world = mixed("icmp");
+    let watch = Watch::new(&world, IPV4);
+    // The first is held to its address, the other one may use any.
+    for (from, ip, others) in [
+        ("g0", MINE4, ["g1", "host", "wire"]),
+        ("g1", Ipv4Addr::new(192, 0, 2, 99), ["g0", "host", "wire"]),
+    ] {
+        let frame = |kind, options: &[u8], place: u8| {
+            let message = [[kind, 1, 0, 0, 192, 0, 2, 99].as_slice(), &[0x45; 28]].concat();
+            let mut packet = ipv4(ICMP, ip, Ipv4Addr::BROADCAST, options, &message);
+            [packet[6], packet[7]] = if place == 0 {
+                [0, 0]
+            } else {
+                [0x20, place - 1]
+            };
+            ethernet(BROADCAST, world.mac(from), IPV4, &packet)
+        };
+        for kind in [3, 5, 8, 9, 10] {
+            let is_of_routers = matches!(kind, 5 | 9);
+            for (options, place, what) in [
+                (&[][..], 0, "whole"),
+                (&[1; 4], 0, "behind an option"),
+                (&[1; 40], 0, "behind all options that there can be"),
+                (&[], 1, "in a first fragment"),
+            ] {
+                let frame = frame(kind, options, place);
+                match is_of_routers {
+                    true => watch.dropped(from, &frame, "nd", what),
+                    false => watch.passed(from, &frame, &others, what),
+                }
+            }
+            // What begins there is no type.
+            watch.passed(from, &frame(kind, &[], 2), &others, "in a later fragment");
+        }
+    }
+}
+
 /// Chains of extension headers with what is at their end.
 fn chains(end: u8) -> Vec<(&'static str, u8, Vec<u8>)> {
     let authentication = |next| {

@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::model::{Party, Rules, link_local};
 use crate::packet::{
-    ADVERT, ARP, AUTHENTICATION, DESTINATION, ECHO_REQUEST, FRAGMENT, HOP_BY_HOP, ICMPV6, IPV4,
-    IPV6, REDIRECT, ROUTER_ADVERT, ROUTER_SOLICIT, ROUTING, SERVICE_TAG, SOLICIT, SOURCE_MAC,
+    ADVERT, ARP, AUTHENTICATION, DESTINATION, ECHO_REQUEST, FRAGMENT, HOP_BY_HOP, ICMP, ICMPV6,
+    IPV4, IPV6, REDIRECT, ROUTER_ADVERT, ROUTER_SOLICIT, ROUTING, SERVICE_TAG, SOLICIT, SOURCE_MAC,
     TARGET_MAC, TCP, UDP, VLAN_TAG, arp_message, ethernet, extension, fragment, ipv4, ipv6,
     link_option, nd, tagged, udp,
 };
@@ -239,9 +239,12 @@ impl Maker<'_> {
             self.ip4(origin)
         };
         let to = self.ip4(origin);
-        let protocol = self.one(&[UDP, UDP, UDP, TCP, 1, 47]);
+        let protocol = self.one(&[UDP, UDP, UDP, TCP, ICMP, ICMP, 47]);
         let options = vec![1; self.one(&[0, 0, 0, 4, 8, 40])];
-        let body = self.datagram();
+        let mut body = self.datagram();
+        if protocol == ICMP {
+            body[0] = self.one(&[0, 3, 5, 5, 8, 9]);
+        }
         let mut packet = ipv4(protocol, from, to, &options, &body);
         if self.chance(10) {
             packet[6] = self.one(&[0x40, 0x20, 0x80, 0x01, 0x60]);

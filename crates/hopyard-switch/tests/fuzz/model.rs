@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hopyard_switch::{Counters, DROP_REASONS};
 
 use crate::packet::{
-    ADVERT, ARP, AUTHENTICATION, DESTINATION, FRAGMENT, HOP_BY_HOP, ICMPV6, IPV4, IPV6, REDIRECT,
-    ROUTER_ADVERT, ROUTER_SOLICIT, ROUTING, SERVICE_TAG, SOLICIT, SOURCE_MAC, TARGET_MAC, UDP,
-    VLAN_TAG,
+    ADVERT, ARP, AUTHENTICATION, DESTINATION, FRAGMENT, HOP_BY_HOP, ICMP, ICMPV6, IPV4, IPV6,
+    REDIRECT, ROUTER_ADVERT, ROUTER_SOLICIT, ROUTING, SERVICE_TAG, SOLICIT, SOURCE_MAC, TARGET_MAC,
+    UDP, VLAN_TAG,
 };
 use crate::too_big;
 use crate::world::Kind;
@@ -652,7 +652,14 @@ impl Claims<'_> {
         if held && !may_be_source {
             return Err("ip");
         }
-        self.dhcp(port == Some(68))
+        self.dhcp(port == Some(68))?;
+        // Redirects (RFC 792) and what routers say of themselves (RFC 1256); a later fragment has no type.
+        let is_message = packet[9] == ICMP && fragment & 0x1fff == 0;
+        let kind = packet.get(ports).filter(|_| is_message);
+        if matches!(kind, Some(5 | 9)) && !self.port.router {
+            return Err("nd");
+        }
+        Ok(())
     }
 
     fn dhcp(&self, is_answer: bool) -> Result<(), &'static str> {

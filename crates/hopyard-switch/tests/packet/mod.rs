@@ -14,6 +14,7 @@ pub(crate) const UDP: u8 = 17;
 pub(crate) const ROUTING: u8 = 43;
 pub(crate) const FRAGMENT: u8 = 44;
 pub(crate) const AUTHENTICATION: u8 = 51;
+pub(crate) const ICMP: u8 = 1;
 pub(crate) const ICMPV6: u8 = 58;
 pub(crate) const DESTINATION: u8 = 60;
 

@@ -8,7 +8,7 @@ use hopyard_switch::{NewPort, PortChange, Prefix, Switch, Warning, WayOut};
 use crate::frames::BROADCAST;
 use crate::listen::Ear;
 use crate::packet::{
-    ADVERT, ARP, DESTINATION, FRAGMENT, ICMPV6, IPV4, IPV6, REDIRECT, ROUTER_ADVERT, SOLICIT,
+    ADVERT, ARP, DESTINATION, FRAGMENT, ICMP, ICMPV6, IPV4, IPV6, REDIRECT, ROUTER_ADVERT, SOLICIT,
     SOURCE_MAC, TARGET_MAC, UDP, arp_message, ethernet, extension, fragment, ipv4, ipv6,
     link_option, nd, udp,
 };
@@ -48,7 +48,18 @@ fn router_frames(mac: [u8; 6]) -> Vec<Refused> {
     ]
     .concat();
     let split = [fragment(ICMPV6, 0, true), advert].concat();
+    let four = |kind, options: &[u8]| {
+        let message = [[kind, 1, 0, 0, 10, 0, 0, FREE].as_slice(), &[0x45; 28]].concat();
+        let packet = ipv4(ICMP, ip4(FREE), Ipv4Addr::BROADCAST, options, &message);
+        ethernet(BROADCAST, mac, IPV4, &packet)
+    };
+    let mut piece = four(5, &[]);
+    piece[20] = 0x20;
     vec![
+        ("an IPv4 redirect", IPV4, four(5, &[]), "nd"),
+        ("one behind options", IPV4, four(5, &[1; 8]), "nd"),
+        ("the first piece of one", IPV4, piece, "nd"),
+        ("an IPv4 router advertisement", IPV4, four(9, &[]), "nd"),
         ("a router advertisement", IPV6, advertisement(mac), "nd"),
         ("one behind headers", IPV6, six(DESTINATION, &hidden), "nd"),
         ("one in fragments", IPV6, six(FRAGMENT, &split), "nd"),
