@@ -1,5 +1,6 @@
 //! Addresses, routes and neighbours.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
@@ -29,6 +30,8 @@ pub(crate) const RTA_MULTIPATH: u16 = 9;
 pub(crate) const RTA_NH_ID: u16 = 30;
 pub(crate) const RTA_VIA: u16 = 18;
 pub(crate) const RTN_UNICAST: u8 = 1;
+/// Routes are asked for by the device for so many devices.
+const ONE_BY_ONE: usize = 4;
 /// Listed one after the other. A list of all families at once is made with the network locked (`rtnl_dump_all`); one of a single family
 /// is not, on recent kernels. A kernel without a family gives all others, so things may be there twice.
 const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
@@ -52,28 +55,50 @@ impl Handle {
         Ok(all)
     }
 
-    /// The gateways of all unicast routes, with the index of the device that leads to each.
+    /// The gateways of all unicast routes by these devices, with the index of the device that leads to each. A device that is gone has
+    /// none.
     ///
     /// # Errors
     /// [`Error::Kernel`] if the dump fails.
-    pub fn gateways(&self) -> Result<Vec<(u32, IpAddr)>> {
-        let what = "list the routes of a namespace";
-        let mut gateways = Vec::new();
+    pub fn gateways(&self, devices: &[u32]) -> Result<BTreeSet<(u32, IpAddr)>> {
+        let mut gateways = BTreeSet::new();
         for family in FAMILIES {
-            let mut message = RouteMessage::default();
-            message.header.address_family = family;
-            // Each device that is up has a multicast route, and a host may have thousands of devices.
-            message.header.kind = RouteType::Unicast;
-            let replies = self.dump_filtered(what, &RouteNetlinkMessage::GetRoute(message))?;
-            let unicast = replies
-                .iter()
-                .filter(|reply| reply.get(7) == Some(&RTN_UNICAST));
-            let hops = unicast.flat_map(|reply| hops(reply));
-            gateways.extend(hops.filter_map(|(device, gateway)| Some((device, gateway?))));
+            // For each question the kernel goes through all routes.
+            if devices.len() > ONE_BY_ONE {
+                gateways.extend(self.gateways_of(family, None)?);
+            } else {
+                for device in devices {
+                    gateways.extend(self.gateways_of(family, Some(*device))?);
+                }
+            }
         }
-        gateways.sort_unstable();
-        gateways.dedup();
+        gateways.retain(|(device, _)| devices.contains(device));
         Ok(gateways)
+    }
+
+    fn gateways_of(
+        &self,
+        family: AddressFamily,
+        device: Option<u32>,
+    ) -> Result<BTreeSet<(u32, IpAddr)>> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family;
+        // Each device that is up has a multicast route, and a host may have thousands of devices.
+        message.header.kind = RouteType::Unicast;
+        message.attributes.extend(device.map(RouteAttribute::Oif));
+        let message = RouteNetlinkMessage::GetRoute(message);
+        let listed = self.dump_filtered_into(&message, |all: &mut BTreeSet<_>, route| {
+            if route.get(7) == Some(&RTN_UNICAST) {
+                let hops = hops(route).into_iter();
+                all.extend(hops.filter_map(|(device, gateway)| Some((device, gateway?))));
+            }
+        });
+        match listed {
+            Err(refusal) if device.is_some() && refusal.errno() == libc::ENODEV => {
+                Ok(BTreeSet::new())
+            }
+            listed => listed.map_err(|refusal| refused("list the routes of a namespace", refusal)),
+        }
     }
 
     /// Gives a device an address; the route to its prefix comes with it. IPv6 addresses are usable at

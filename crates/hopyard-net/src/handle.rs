@@ -137,14 +137,14 @@ impl Handle {
         replies.map_err(|refusal| refused(what, refusal))
     }
 
-    /// As [`Self::dump`], of what the header of the message says, where the kernel takes that.
-    pub(crate) fn dump_filtered(
+    /// As [`Self::dump`], of what header and attributes of the message say, where the kernel takes that. `add`s up the answers one by
+    /// one: there may be a million routes.
+    pub(crate) fn dump_filtered_into<A: Default>(
         &self,
-        what: &str,
         message: &RouteNetlinkMessage,
-    ) -> Result<Vec<Vec<u8>>> {
-        let replies = self.rtnl().dump_filtered(message);
-        replies.map_err(|refusal| refused(what, refusal))
+        add: impl Fn(&mut A, &[u8]),
+    ) -> std::result::Result<A, Refusal> {
+        self.rtnl().dump_filtered_into(message, add)
     }
 
     fn rtnl(&self) -> MutexGuard<'_, Netlink> {

@@ -81,7 +81,9 @@ impl Netlink {
         flags: u16,
     ) -> Result<Vec<Vec<u8>>, Refusal> {
         self.send(message, flags | NLM_F_ACK)?;
-        self.receive().map(|(replies, _)| replies)
+        let mut replies = Vec::new();
+        self.receive(|one| replies.push(one.to_vec()))?;
+        Ok(replies)
     }
 
     /// Sends one dump request and returns a consistent list of answers.
@@ -89,11 +91,23 @@ impl Netlink {
         &mut self,
         message: &M,
     ) -> Result<Vec<Vec<u8>>, Refusal> {
+        self.dump_into(message, |all: &mut Vec<Vec<u8>>, one| {
+            all.push(one.to_vec());
+        })
+    }
+
+    /// Sends one dump request and `add`s up its answers, which are consistent.
+    fn dump_into<M: NetlinkSerializable + Clone, A: Default>(
+        &mut self,
+        message: &M,
+        add: impl Fn(&mut A, &[u8]),
+    ) -> Result<A, Refusal> {
         for attempt in 0..DUMP_ATTEMPTS {
             self.send(message.clone(), NLM_F_DUMP)?;
-            let (replies, interrupted) = self.receive()?;
+            let mut sum = A::default();
+            let interrupted = self.receive(|one| add(&mut sum, one))?;
             if !interrupted {
-                return Ok(replies);
+                return Ok(sum);
             }
             // Others change what is listed, and may do so for a while.
             thread::sleep(Duration::from_millis(attempt));
@@ -101,18 +115,20 @@ impl Netlink {
         Err(io::Error::from_raw_os_error(libc::EAGAIN).into())
     }
 
-    /// As [`Self::dump`], of what the header of the message says (`NETLINK_GET_STRICT_CHK`, Linux 4.20). An older kernel gives all.
-    pub(crate) fn dump_filtered<M: NetlinkSerializable + Clone>(
+    /// As [`Self::dump_into`], of what header and attributes of the message say (`NETLINK_GET_STRICT_CHK`, Linux 4.20). An older kernel
+    /// gives all.
+    pub(crate) fn dump_filtered_into<M: NetlinkSerializable + Clone, A: Default>(
         &mut self,
         message: &M,
-    ) -> Result<Vec<Vec<u8>>, Refusal> {
+        add: impl Fn(&mut A, &[u8]),
+    ) -> Result<A, Refusal> {
         let is_strict = self.socket.set_netlink_get_strict_chk(true).is_ok();
-        let replies = self.dump(message);
+        let sum = self.dump_into(message, add);
         // Other lists are asked for with headers that the kernel refuses then.
         if is_strict {
             self.socket.set_netlink_get_strict_chk(false)?;
         }
-        replies
+        sum
     }
 
     fn send(&mut self, message: impl NetlinkSerializable, flags: u16) -> io::Result<()> {
@@ -128,17 +144,21 @@ impl Netlink {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<(Vec<Vec<u8>>, bool), Refusal> {
+    /// Gives each answer to `take`, and says whether somebody changed meanwhile what is listed.
+    fn receive(&mut self, take: impl FnMut(&[u8])) -> Result<bool, Refusal> {
         let mut buffer = ANSWER.take();
         buffer.reserve(BUFFER);
-        let received = self.receive_into(&mut buffer);
+        let received = self.receive_into(&mut buffer, take);
         buffer.clear();
         ANSWER.set(buffer);
         received
     }
 
-    fn receive_into(&mut self, buffer: &mut Vec<u8>) -> Result<(Vec<Vec<u8>>, bool), Refusal> {
-        let mut replies = Vec::new();
+    fn receive_into(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<bool, Refusal> {
         let mut interrupted = false;
         loop {
             buffer.clear();
@@ -159,10 +179,10 @@ impl Netlink {
                     NLMSG_ERROR | NLMSG_DONE => {
                         return match message.refusal() {
                             Some(refusal) => Err(refusal),
-                            None => Ok((replies, interrupted)),
+                            None => Ok(interrupted),
                         };
                     }
-                    _ => replies.push(message.payload.to_vec()),
+                    _ => take(message.payload),
                 }
             }
         }

@@ -226,12 +226,18 @@ fn known(
             .entry(device)
             .or_insert_with(|| vlan_of(handle, uplink, device, is_port))
     };
+    // A device without any address, IPv6's own included, leads to no gateway, but for the uplink: it may take addresses from elsewhere.
+    let mut leading = vec![uplink.index];
+    leading.extend(uplink.master);
     for (device, ip) in handle.addresses()? {
         if let Some(vlan) = vlan_of(device) {
             known.insert((SLOT_HOST, AddressKey::new(ip, vlan)));
+            leading.push(device);
         }
     }
-    for (device, ip) in handle.gateways()? {
+    leading.sort_unstable();
+    leading.dedup();
+    for (device, ip) in handle.gateways(&leading)? {
         if let Some(vlan) = vlan_of(device) {
             let key = AddressKey::new(ip, vlan);
             if !known.contains(&(SLOT_HOST, key)) {

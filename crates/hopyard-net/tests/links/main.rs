@@ -9,6 +9,7 @@
 mod devices;
 mod macvtap;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
@@ -310,15 +311,31 @@ fn gateways_of_every_table_and_of_each_next_hop_are_listed() {
         "-6 route add fd07::/64 via fd00::2 table 300",
         "-6 route add blackhole fd08::/64",
         "-6 route add multicast ff0e::/64 dev a0",
+        // By another device.
+        "link add other type veth peer name other-far",
+        "addr add 10.9.0.1/24 dev other",
+        "link set other up",
+        "route add 10.10.0.0/16 nexthop via 10.9.0.2 dev other nexthop via 10.0.0.6 dev a0",
+        "route add 10.11.0.0/16 via 10.9.0.3",
     ] {
         let run = || Command::new("ip").args(words.split(' ')).status();
         assert!(a.ns().run(run).unwrap().unwrap().success(), "{words}");
     }
-    let all = ["10.0.0.2", "10.0.0.3", "10.0.0.4", "fd00::2", "fd00::5"];
-    assert_eq!(
-        a.gateways().unwrap(),
-        all.map(|gateway| (device, ip(gateway)))
-    );
+    let other = a.index("other").unwrap();
+    let by_first = [
+        "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.6", "fd00::2", "fd00::5",
+    ];
+    let by_first = by_first.map(|gateway| (device, ip(gateway)));
+    let by_other = ["10.9.0.2", "10.9.0.3"].map(|gateway| (other, ip(gateway)));
+    let gone = other + 1000;
+    assert_eq!(a.gateways(&[device]).unwrap(), by_first.into());
+    assert_eq!(a.gateways(&[gone, other]).unwrap(), by_other.into());
+    assert_eq!(a.gateways(&[]).unwrap(), BTreeSet::new());
+    // Of so many devices all routes are looked through.
+    let many = [device, other, gone, gone + 1, gone + 2];
+    let all = by_first.into_iter().chain(by_other).collect();
+    assert_eq!(a.gateways(&many).unwrap(), all);
+    assert_eq!(a.gateways(&many[1..]).unwrap(), by_other.into());
     // The list that was filtered does not make the next ones strict.
     let routes = a.routes().unwrap();
     assert!(routes.len() >= 5);
