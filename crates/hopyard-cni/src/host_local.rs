@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result, code};
 use crate::outcome::network;
-use crate::record::Attachment;
+use crate::record::{Attachment, unknown_part};
 
 mod config;
 mod ranges;
@@ -194,7 +194,9 @@ impl HostLocal<'_> {
         }
         let changed = fs::metadata(file).and_then(|data| data.modified());
         // A time that is still to come is from before somebody set the clock back.
-        let is_before = |changed| changed + TICK < began || changed > SystemTime::now() + TICK;
+        let is_before = |changed| {
+            changed + TICK + unknown_part(changed) < began || changed > SystemTime::now() + TICK
+        };
         // Whoever has reserved it by this plugin and is still at work has a record: ADD makes it before, DEL removes it afterwards.
         changed.is_ok_and(is_before) && !self.attachment(container, ifname).is_recorded()
     }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use hopyard_net::owned;
 use nix::errno::Errno;
@@ -276,7 +276,9 @@ impl Record {
     /// Was it made or finished since then? A time that is still to come is from before somebody set the clock back.
     pub(crate) fn is_since(&self, then: SystemTime) -> bool {
         let modified = self.file.metadata().and_then(|data| data.modified());
-        modified.is_ok_and(|modified| (then..=SystemTime::now()).contains(&modified))
+        modified.is_ok_and(|modified| {
+            modified + unknown_part(modified) >= then && modified <= SystemTime::now()
+        })
     }
 
     /// Removes the record, and the directories that are empty then.
@@ -291,6 +293,14 @@ impl Record {
             remove_empty(network);
         }
         Ok(())
+    }
+}
+
+/// By how much a time of a file may be later than it says: some file systems have whole seconds (ext4 with inodes of 128 octets).
+pub(crate) fn unknown_part(time: SystemTime) -> Duration {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) if since.subsec_nanos() == 0 => Duration::from_nanos(999_999_999),
+        _ => Duration::ZERO,
     }
 }
 

@@ -187,6 +187,37 @@ fn gc_removes_what_was_made_before_the_clock_was_set_back() {
     });
 }
 
+/// Has a file be changed in a whole second, so long ago.
+fn set_whole_second(file: &str, ago_s: u64) {
+    let epoch = SystemTime::UNIX_EPOCH;
+    let now = SystemTime::now().duration_since(epoch).unwrap();
+    let whole = epoch + Duration::from_secs(now.as_secs() - ago_s);
+    let file = File::options().write(true).open(file).unwrap();
+    file.set_modified(whole).unwrap();
+}
+
+/// Some file systems know only in which second a file was changed.
+#[test]
+fn gc_leaves_what_may_have_been_made_since_it_began() {
+    on_host(|host| {
+        let record = format!("{RECORDS}/front/a:eth0");
+        host.call("ADD", &conf_of(0), &host.container("a")).works();
+        let in_its_second = || {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            Duration::from_nanos(now.unwrap().subsec_nanos().into())
+        };
+        while in_its_second() > Duration::from_millis(300) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        set_whole_second(&record, 0);
+        host.call_network("GC", &conf_of(0)).works();
+        assert!(Path::new(&record).exists());
+        set_whole_second(&record, 2);
+        host.call_network("GC", &conf_of(0)).works();
+        host.is_clean();
+    });
+}
+
 /// An ADD that is killed between the first two steps leaves a file that no other call of the same container has a name for.
 #[test]
 fn the_last_del_takes_what_was_never_finished_too() {
