@@ -59,11 +59,7 @@ pub(crate) fn add(call: &Call, given: Option<&Addresses>) -> Result<Value> {
         Ok(result) => Ok(result),
         Err(mut error) => {
             // The record stays where something could not be taken away: DEL and GC try again.
-            let undone =
-                Leaving::of_record(call, &plan.attachment(), Some(&record)).and_then(|leaving| {
-                    finish(detach(&plan.here, &leaving, Some(&record)), Some(record))
-                });
-            if let Err(problem) = undone {
+            if let Err(problem) = plan.undo(record, &error) {
                 error.also(&problem);
             }
             Err(error)
@@ -138,6 +134,20 @@ impl Plan<'_> {
             // Of an ADD that was killed, or of a container that went without DEL: the namespace has no such device.
             let problems = detach(&self.here, &leaving, Some(&old));
             finish(problems, Some(old))?;
+        }
+    }
+
+    /// Takes away what there is of an ADD that failed, and its record.
+    fn undo(&self, record: Record, failure: &Error) -> Result<()> {
+        let leaving = Leaving::of_record(self.call, &self.attachment(), Some(&record))?;
+        let problems = detach(&self.here, &leaving, Some(&record));
+        // An IPAM plugin that refuses ADD has given nothing, and may refuse DEL as well: nothing waits for that.
+        let waits = |problem: &Error| !(failure.is_of_ipam && problem.is_of_ipam);
+        let (waiting, others) = problems.into_iter().partition(waits);
+        let done = finish(waiting, Some(record));
+        match Error::all(done.err().into_iter().chain(others).collect()) {
+            Some(problem) => Err(problem),
+            None => Ok(()),
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Leaving {
     /// The IPAM plugin, and the configuration and `CNI_ARGS` that it gets.
     ipam: Option<Kind>,
     conf: String,
+    /// The same plugin by the configuration of the call, where ADD had another one.
+    by_now: Option<(Kind, String)>,
     args: String,
     path: String,
 }
@@ -93,6 +95,12 @@ pub(crate) fn finish(mut problems: Vec<Error>, record: Option<Record>) -> Result
     Error::all(problems).map_or(Ok(()), Err)
 }
 
+/// The IPAM plugin and the configuration of a call, if it names the same plugin.
+fn by_now(call: &Call, args: &str, recorded: &Kind) -> Option<(Kind, String)> {
+    let kind = Kind::of(&call.conf, args, &call.path).ok()??;
+    (kind.name == recorded.name).then(|| (kind, call.text.clone()))
+}
+
 impl Leaving {
     /// What the record names; without one, or without one that can be read, what the configuration of the call gives.
     pub(crate) fn of_record(
@@ -129,6 +137,10 @@ impl Leaving {
             // Whoever has reserved addresses, or was about to, frees them, whatever the key says by now: the program may not be there.
             kind.in_process |= entry.is_some_and(Entry::is_reserved_here);
         }
+        let by_now = match &ipam {
+            Some(kind) if conf != call.conf => by_now(call, args, kind),
+            _ => None,
+        };
         Ok(Self {
             attachment: attachment.clone(),
             netns: call.netns.clone(),
@@ -137,12 +149,13 @@ impl Leaving {
             made: Made::by(record),
             ipam,
             conf: text,
+            by_now,
             args: args.clone(),
             path: call.path.clone(),
         })
     }
 
-    fn ipam<'a>(&'a self, kind: &'a Kind) -> Ipam<'a> {
+    fn ipam<'a>(&'a self, kind: &'a Kind, conf: &'a str) -> Ipam<'a> {
         Ipam {
             kind,
             network: &self.attachment.network,
@@ -151,7 +164,7 @@ impl Leaving {
             netns: &self.netns,
             ifname: &self.attachment.ifname,
             args: &self.args,
-            conf: &self.conf,
+            conf,
         }
     }
 
@@ -183,12 +196,21 @@ impl Leaving {
         let Some(kind) = kind.filter(|kind| kind.asks_on_the_wire() == has_port) else {
             return Ok(());
         };
-        let ipam = self.ipam(kind);
+        let ipam = self.ipam(kind, &self.conf);
         // Without a record, a plugin that cannot have reserved anything is not asked.
         if matches!(self.made, Made::Nowhere) && !ipam.can_have_reserved() {
             return Ok(());
         }
-        ipam.del(record)
+        match (ipam.del(record), &self.by_now) {
+            // It may refuse what it was given for ADD. Then somebody may have corrected that since.
+            (Err(mut error), Some((kind, conf))) if error.is_of_ipam => {
+                self.ipam(kind, conf).del(record).map_err(|other| {
+                    error.also(&other);
+                    error
+                })
+            }
+            (done, _) => done,
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Error {
     pub(crate) code: u32,
     pub(crate) msg: String,
     pub(crate) details: String,
+    /// Did the IPAM plugin itself answer it?
+    pub(crate) is_of_ipam: bool,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
@@ -43,6 +45,7 @@ impl Error {
             code,
             msg: msg.into(),
             details: String::new(),
+            is_of_ipam: false,
         }
     }
 

@@ -296,6 +296,7 @@ impl Running<'_> {
                         .unwrap_or(code::IPAM),
                     msg: format!("IPAM plugin `{}`, {command}: {msg}", ipam.kind.name),
                     details: error["details"].as_str().unwrap_or_default().to_owned(),
+                    is_of_ipam: true,
                 },
                 None => ipam.error(
                     command,

@@ -110,7 +110,9 @@ fn gc_of_more_than_are_taken_away_together_goes_on_after_errors() {
         assert_eq!(host.devices().len(), 70);
         thread::sleep(std::time::Duration::from_millis(20));
         let gc = conf_with("1.1.0", "front", "10.1.1.1/16");
-        let said = host.call_network("GC", &gc);
+        let mut failing = gc.clone();
+        failing["ipam"]["fail"] = "DEL".into();
+        let said = host.call_network("GC", &failing);
         said.fails(142, &["container `c33`", "no more addresses"]);
         assert_eq!(host.devices(), Vec::<String>::new());
         assert_eq!(files(RECORDS_OF_FRONT).len(), 1);

@@ -345,6 +345,51 @@ fn an_add_that_fails_half_way_leaves_nothing() {
     });
 }
 
+/// A slip in the configuration of the IPAM plugin, which it refuses each time; then somebody mends it.
+#[test]
+fn what_the_ipam_plugin_refuses_can_be_mended() {
+    on_host(|host| {
+        let refusing = |command: &str| {
+            let mut conf = conf_with("1.1.0", "front", "10.1.0.5/16");
+            conf["ipam"]["fail"] = command.into();
+            conf
+        };
+        let (bad, good) = (refusing("all"), refusing("none"));
+        let container = host.container("c1");
+        for _ in 0..2 {
+            let said = host.call("ADD", &bad, &container);
+            said.fails(142, &["`fake-ipam`, ADD", "`fake-ipam`, DEL"]);
+            host.is_clean();
+        }
+        // It may know of something that this plugin does not.
+        host.call("DEL", &bad, &container).fails(142, &["DEL"]);
+        host.call("DEL", &good, &container).works();
+        host.call("ADD", &good, &container).works();
+        host.call("DEL", &good, &container).works();
+        // What it gave by a configuration that it refuses now is not forgotten, and goes by one that it takes.
+        let stuck = refusing("DEL");
+        let none = json!({ "cni.dev/valid-attachments": [] });
+        type Mend<'a> = &'a dyn Fn();
+        let mends: [Mend<'_>; 3] = [
+            &|| drop(host.call("DEL", &good, &container).works()),
+            &|| drop(host.call_network("GC", &with(&good, none.clone())).works()),
+            &|| {
+                // Of another container by its name.
+                let again = host.container("c1");
+                host.call("ADD", &good, &again).works();
+                host.call("DEL", &good, &again).works();
+            },
+        ];
+        for mend in mends {
+            host.call("ADD", &stuck, &container).works();
+            host.call("DEL", &stuck, &container).fails(142, &["DEL"]);
+            assert!(files(RESERVED).contains("c1:eth0"));
+            mend();
+            host.is_clean();
+        }
+    });
+}
+
 #[test]
 fn what_could_not_be_taken_away_is_taken_away_the_next_time() {
     on_host(|host| {
@@ -358,8 +403,9 @@ fn what_could_not_be_taken_away_is_taken_away_the_next_time() {
         assert!(container.inside.link("eth0").is_err());
         assert!(host.devices().is_empty() && host.switches().is_empty());
         assert!(Path::new("/run/ipam/c1:eth0").exists());
-        // Its record holds the broken configuration; that of the call is another one, and the recorded one is used.
-        host.call("DEL", &base(), &container).fails(142, &[]);
+        // Nor does it by the configuration of a later call.
+        let other = with(&failing, json!({ "note": 1 }));
+        host.call("DEL", &other, &container).fails(142, &[]);
         std::fs::write(
             "/run/plugins/fake-ipam",
             "#!/bin/sh\nrm -f \"/run/ipam/$CNI_CONTAINERID:$CNI_IFNAME\"\n",

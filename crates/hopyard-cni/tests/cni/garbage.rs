@@ -80,7 +80,13 @@ fn gc_goes_on_after_errors_and_names_them() {
             }
             host.call("ADD", &conf, &host.container(id)).works();
         }
-        let said = host.call_network("GC", &conf_of(0));
+        // Not that of the call either, where a record's fails.
+        let failing = |conf: Value| {
+            let mut conf = conf;
+            conf["ipam"]["fail"] = "DEL".into();
+            conf
+        };
+        let said = host.call_network("GC", &failing(conf_of(0)));
         said.fails(
             142,
             &["container `a`", "container `b`", "no more addresses"],
