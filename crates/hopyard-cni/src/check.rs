@@ -1,7 +1,7 @@
 //! CHECK.
 
 use hopyard_net::Handle;
-use hopyard_switch::Switch;
+use hopyard_switch::{Glance, Switch, runs_at_uplink};
 
 use crate::call::Call;
 use crate::conf::Conf;
@@ -22,11 +22,12 @@ pub(crate) fn check(call: &Call) -> Result<()> {
     let mut conf = Conf::of(call)?;
     let (addresses, mac) = previous(call)?;
     let here = Handle::here()?;
-    switch::glance(&here, &mut conf)?;
+    let glance = switch::glance(&here, &mut conf)?;
     let inside = container::open(&here, &call.netns)?;
     check_device(call, &conf, &inside, mac.as_deref())?;
     check_addresses(call, &inside, &addresses)?;
     check_port(call, &conf, &here, &addresses, mac.as_deref())?;
+    check_uplink(&conf, &here, glance.as_ref())?;
     match (Record::peek(&call.attachment()), &conf.ipam) {
         (Some(entry), kind) => ask_whoever_reserved(call, &entry, kind.as_ref()),
         (None, Some(kind)) => call.ipam(kind).check(),
@@ -99,6 +100,24 @@ fn check_addresses(call: &Call, inside: &Handle, addresses: &Addresses) -> Resul
     Ok(())
 }
 
+/// The way to the wire and to the host, where there is one.
+fn check_uplink(conf: &Conf, here: &Handle, glance: Option<&Glance>) -> Result<()> {
+    let name = &conf.switch.name;
+    let Some((index, uplink)) =
+        glance.and_then(|glance| glance.uplink.zip(glance.uplink_name.as_deref()))
+    else {
+        return Ok(());
+    };
+    if here.index(uplink).ok() != Some(index) {
+        let msg = format!("the uplink `{uplink}` of switch `{name}` is gone, or was made again");
+        return Err(changed(msg));
+    }
+    if !runs_at_uplink(here, uplink)? {
+        return Err(changed(switch::bare_uplink(name, uplink)));
+    }
+    Ok(())
+}
+
 fn check_port(
     call: &Call,
     conf: &Conf,
@@ -118,6 +137,12 @@ fn check_port(
     // Without the lock: many may be asked about at once.
     let found = Switch::as_it_is(name)?.ok_or_else(is_no_port)?;
     let port = found.port(&device)?.ok_or_else(is_no_port)?;
+    if !port.runs {
+        let msg = format!(
+            "the program of switch `{name}` does not run at `{device}` any more: somebody detached it"
+        );
+        return Err(changed(msg));
+    }
     if let Some(mac) = mac
         && !port
             .macs

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::{Error as NetError, Handle, Link};
 use hopyard_switch::{
-    Error as SwitchError, Glance, NewPort, NewSwitch, NewUplink, Switch, has_tcx,
+    Error as SwitchError, Glance, NewPort, NewSwitch, NewUplink, Switch, has_tcx, runs_at_uplink,
 };
 
 use crate::conf::Conf;
@@ -23,8 +23,8 @@ pub(crate) struct Found {
     pub(crate) mtu: Option<u32>,
     /// The device to the wire.
     pub(crate) uplink: Option<Link>,
-    /// Was that device made again, or given another Ethernet address, since the plugin's switch has it as its uplink? Then the containers
-    /// there are cut off from the wire or from the host.
+    /// Was that device made again, given another Ethernet address, or rid of the programs, since the plugin's switch has it as its uplink?
+    /// Then the containers there are cut off from the wire or from the host.
     pub(crate) uplink_is_remade: bool,
 }
 
@@ -78,13 +78,25 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
         let has_its_mac = glance.uplink_mac.map(|mac| mac.0) == mac;
         glance.uplink != index || conf.switch.is_own && !has_its_mac
     });
+    // `master` may be an alternative name of it.
+    let uplink_name = uplink.as_ref().map(|link| link.name.as_str());
     let is_remade = |glance: &Glance| {
-        conf.switch.is_own && uplink.is_some() && glance.uplink_name == conf.master
+        conf.switch.is_own
+            && uplink.is_some()
+            && [uplink_name, conf.master.as_deref()].contains(&glance.uplink_name.as_deref())
     };
     if let Some(glance) = other.filter(|glance| !is_remade(glance)) {
-        return Err(other_uplink(name, glance, conf, document));
+        return Err(other_uplink(name, glance, uplink_name, conf, document));
     }
-    let uplink_is_remade = other.is_some();
+    let is_bare = match &uplink {
+        Some(uplink) if glance.is_some() && other.is_none() => !runs_at_uplink(here, &uplink.name)?,
+        _ => false,
+    };
+    if is_bare && !conf.switch.is_own {
+        let msg = bare_uplink(name, uplink_name.unwrap_or_default());
+        return Err(Error::new(code::BAD_CONFIG, msg));
+    }
+    let uplink_is_remade = other.is_some() || is_bare;
     let most = uplink.as_ref().map(|link| link.mtu);
     if let (Some(mtu), Some(link)) = (conf.mtu, &uplink)
         && mtu > link.mtu
@@ -103,10 +115,26 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
     })
 }
 
-fn other_uplink(name: &str, glance: &Glance, conf: &Conf, document: &serde_json::Value) -> Error {
+/// What to say of an uplink at which no program runs.
+pub(crate) fn bare_uplink(switch: &str, uplink: &str) -> String {
+    format!(
+        "the programs of switch `{switch}` do not run at its uplink `{uplink}` any more: somebody detached them; \
+         `hopyard switch uplink {switch} {uplink}`"
+    )
+}
+
+fn other_uplink(
+    name: &str,
+    glance: &Glance,
+    uplink: Option<&str>,
+    conf: &Conf,
+    document: &serde_json::Value,
+) -> Error {
     let had = glance.uplink_name.as_deref().unwrap_or("none");
     match &conf.master {
-        Some(master) if glance.uplink_name.as_ref() == Some(master) => {
+        Some(master)
+            if [Some(master.as_str()), uplink].contains(&glance.uplink_name.as_deref()) =>
+        {
             let why = format!(
                 "was made again since switch `{name}` has it as its uplink: `hopyard switch uplink {name} {master}`"
             );

@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use hopyard_net::Handle;
+
 use crate::attached::UPLINK;
 use crate::bpffs::{check_name, directory, is_directory};
 use crate::error::Result;
 use crate::here::{Here, device_name};
-use crate::hook::{Hooks, uplink_link};
+use crate::hook::{Hook, Hooks, uplink_link};
 use crate::layout::{
     FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED,
     SWITCH_MOVING,
@@ -16,6 +18,7 @@ use crate::lock::Lock;
 use crate::mac::Mac;
 use crate::programs;
 use crate::rate::Rate;
+use crate::running::ours_at;
 use crate::state::{self, Stage, State, stage};
 use crate::switch::Switch;
 use crate::teardown;
@@ -59,6 +62,22 @@ pub struct Port {
     pub rate_in: Rate,
     /// How fast it may send.
     pub rate_out: Rate,
+    /// Does the switch's program run at the device? Without it the guest's frames go to the host's own stack.
+    pub runs: bool,
+}
+
+/// Do a switch's programs run at its uplink, a device of the handle's namespace, which is the calling thread's? Somebody may have detached
+/// them, or removed their files. Takes no lock.
+///
+/// # Errors
+/// The device is gone, or may not be looked at.
+pub fn runs_at_uplink(handle: &Handle, device: &str) -> Result<bool> {
+    for hook in UPLINK {
+        if ours_at(handle, device, hook)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Switch {
@@ -106,6 +125,7 @@ impl Switch {
             allow_spoof: record.flags & PORT_ANY_SOURCE != 0,
             rate_in,
             rate_out,
+            runs: !ours_at(&here.handle, device, Hook::Port)?.is_empty(),
         };
         for (_, holding) in self.state.holdings(slot, record.holdings)? {
             match holding.kind {
@@ -230,7 +250,7 @@ fn room_at(directory: &Path) -> Result<Room> {
 /// They need root, as they make switches.
 #[cfg(test)]
 mod tests {
-    use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
+    use hopyard_net::{LinkKind, NetNs, NewLink};
 
     use super::*;
     use crate::error::Error;

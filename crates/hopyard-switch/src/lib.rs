@@ -66,7 +66,7 @@ mod uplink;
 pub use bypass::{Bypassed, bypassed_rules};
 pub use change::PortChange;
 pub use error::{Error, PORTS_NAMED, Result};
-pub use glance::{Glance, Port, Room};
+pub use glance::{Glance, Port, Room, runs_at_uplink};
 pub use hook::Hooks;
 pub use kernel::has_tcx;
 pub use layout::{BROADCAST_BURST_S, Counters, DROP_REASONS, MOST_TOLD};

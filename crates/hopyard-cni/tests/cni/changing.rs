@@ -7,7 +7,7 @@ use hopyard_net::{LinkKind, NewLink, Route};
 use hopyard_switch::Switch;
 use serde_json::{Value, json};
 
-use crate::host::{Host, conf, conf_with, ip, on_host, with};
+use crate::host::{Host, conf, conf_with, detach_from_uplink, ip, on_host, with};
 
 /// An IPAM plugin that does something in the container before it answers. The container is connected by then, as for DHCP.
 fn ipam_that_does(what: &str) {
@@ -183,6 +183,54 @@ fn an_uplink_with_another_address_is_found_again() {
         host.call("ADD", &conf, &one).works();
         assert!(one.reaches(&host.hub, "10.1.0.2"));
         host.hub.set_mac("up0", [2, 0, 0, 0, 0, 0x77]).unwrap();
+        let (new, other) = (conf_of("10.1.0.6/16"), host.container("c2"));
+        host.call("ADD", &new, &other).works();
+        assert!(other.reaches(&host.hub, "10.1.0.2"));
+        for (conf, container) in [(&conf, &one), (&new, &other)] {
+            host.call("DEL", conf, container).works();
+        }
+        host.is_clean();
+    });
+}
+
+/// Somebody removed their files, or another program took its hook.
+#[test]
+fn an_uplink_that_lost_its_programs_gets_them_again() {
+    on_host(|host| {
+        let conf_of = |address: &str| conf_with("1.1.0", "front", address);
+        let (conf, one) = (conf_of("10.1.0.5/16"), host.container("c1"));
+        host.call("ADD", &conf, &one).works();
+        assert!(one.reaches(&host.wire, "10.1.0.1"));
+        detach_from_uplink(host, "cni-dev-up0");
+        one.does_not_reach(&host.wire, "10.1.0.1");
+        let (new, other) = (conf_of("10.1.0.6/16"), host.container("c2"));
+        host.call("ADD", &new, &other).works();
+        for container in [&one, &other] {
+            assert!(container.reaches(&host.wire, "10.1.0.1"));
+        }
+        for (conf, container) in [(&conf, &one), (&new, &other)] {
+            host.call("DEL", conf, container).works();
+        }
+        host.is_clean();
+    });
+}
+
+#[test]
+fn an_uplink_may_be_named_by_another_name_of_its_own() {
+    on_host(|host| {
+        host.runs(
+            "ip",
+            &["link", "property", "add", "dev", "up0", "altname", "wan"],
+        );
+        let conf_of = |address: &str| {
+            let conf = conf_with("1.1.0", "front", address);
+            with(&conf, json!({ "master": "wan" }))
+        };
+        let (conf, one) = (conf_of("10.1.0.5/16"), host.container("c1"));
+        host.call("ADD", &conf, &one).works();
+        assert!(one.reaches(&host.hub, "10.1.0.2"));
+        host.hub.set_mac("up0", [2, 0, 0, 0, 0, 0x77]).unwrap();
+        host.call_network("STATUS", &conf).works();
         let (new, other) = (conf_of("10.1.0.6/16"), host.container("c2"));
         host.call("ADD", &new, &other).works();
         assert!(other.reaches(&host.hub, "10.1.0.2"));

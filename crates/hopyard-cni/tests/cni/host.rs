@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
-use hopyard_switch::Switch;
+use hopyard_switch::{Switch, runs_at_uplink};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
@@ -218,6 +218,35 @@ impl Host {
         Running::start(self.command("DEL", &env), conf).said()
     }
 
+    /// Runs a program in the host's namespace.
+    #[track_caller]
+    pub(crate) fn runs(&self, program: &str, words: &[&str]) {
+        let mut command = Command::new(program);
+        command.args(words);
+        self.hub.ns().adopt(&mut command).unwrap();
+        let said = output(&mut command).unwrap();
+        assert!(said.status.success(), "{words:?}: {said:?}");
+    }
+
+    /// A command of the plugin as `ip netns exec` runs it: the BPF file system is hidden.
+    pub(crate) fn hiding_command(&self, verb: &str, env: &[(&str, &str)]) -> Command {
+        let plain = self.command(verb, env);
+        let mut command = Command::new("unshare");
+        let hide = "mount -t sysfs hidden /sys && exec \"$0\"";
+        command
+            .args(["--mount", "sh", "-c", hide, PLUGIN])
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(key, value)| Some((key, value?))),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        self.hub.ns().adopt(&mut command).unwrap();
+        command
+    }
+
     /// The names of the devices that the plugin has made.
     pub(crate) fn devices(&self) -> Vec<String> {
         let links = self.hub.links().unwrap().into_iter().map(|link| link.name);
@@ -237,6 +266,21 @@ impl Host {
         assert_eq!(files(RESERVED), BTreeSet::new());
         assert!(!is_mounted(), "the BPF file system is still mounted");
         assert!(!Path::new("/run/hopyard-switch.lock").exists());
+    }
+}
+
+/// Has the programs of a switch leave its uplink `up0`.
+pub(crate) fn detach_from_uplink(host: &Host, switch: &str) {
+    for side in ["in", "out"] {
+        let link = format!("/sys/fs/bpf/hopyard/switch/{switch}/link-uplink-{side}");
+        fs::remove_file(link).unwrap();
+    }
+    // The kernel detaches them at its leisure.
+    let end = std::time::Instant::now() + PATIENCE;
+    let run = || runs_at_uplink(&host.hub, "up0").unwrap();
+    while host.in_hub(run).unwrap() {
+        assert!(std::time::Instant::now() < end);
+        thread::sleep(Duration::from_millis(1));
     }
 }
 

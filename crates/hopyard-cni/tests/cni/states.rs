@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use hopyard_switch::{PortChange, Switch};
+use hopyard_switch::{NewSwitch, PortChange, Switch};
 use serde_json::{Value, json};
 
-use crate::host::{Container, Host, conf, conf_with, has_netkit, on_host, with};
+use crate::host::{
+    Container, Host, conf, conf_with, detach_from_uplink, has_netkit, on_host, with,
+};
 
 /// Adds a container with a default route, and gives the configuration for CHECK.
 fn added(host: &Host) -> (Container, Value) {
@@ -23,7 +25,18 @@ type Change = (fn(&Host, &Container), &'static str);
 
 #[test]
 fn check_finds_what_somebody_changed() {
-    let changes: [Change; 8] = [
+    let changes: [Change; 10] = [
+        (
+            |h, _| {
+                let device = h.devices().remove(0);
+                h.runs("tc", &["qdisc", "del", "dev", &device, "clsact"]);
+            },
+            "does not run at `hc",
+        ),
+        (
+            |h, _| detach_from_uplink(h, "cni-dev-up0"),
+            "do not run at its uplink `up0`",
+        ),
         (
             |_, c| {
                 c.inside
@@ -136,11 +149,38 @@ fn status_says_whether_a_container_can_be_added() {
         status(&base).works();
         // What is wrong with the configuration alone cuts nobody off.
         status(&with(&base, json!({ "mtu": 9000 }))).fails(50, &["`mtu`"]);
+        // The next ADD mends that.
+        detach_from_uplink(host, "cni-dev-up0");
+        status(&base).works();
         host.hub.set_down("up0").unwrap();
         status(&base).fails(51, &["`up0` is down"]);
         host.hub.delete_link("up0").unwrap();
         status(&base).fails(51, &["up0"]);
         host.call("DEL", &base, &container).works();
+        host.is_clean();
+    });
+}
+
+/// It is not the plugin's to mend.
+#[test]
+fn status_and_add_say_that_a_switch_of_somebody_lost_its_programs() {
+    on_host(|host| {
+        let new = NewSwitch {
+            name: "own",
+            uplink: Some("up0"),
+            ..NewSwitch::default()
+        };
+        host.in_hub(|| Switch::create(&new).map(drop).unwrap())
+            .unwrap();
+        let conf = conf_with("1.1.0", "front", "10.1.0.5/16");
+        let conf = with(&conf, json!({ "switch": "own", "master": null }));
+        host.call_network("STATUS", &conf).works();
+        detach_from_uplink(host, "own");
+        let words = ["do not run", "`hopyard switch uplink own up0`"];
+        host.call_network("STATUS", &conf).fails(50, &words);
+        let container = host.container("c1");
+        host.call("ADD", &conf, &container).fails(7, &words);
+        host.in_hub(|| Switch::remove("own").unwrap()).unwrap();
         host.is_clean();
     });
 }
