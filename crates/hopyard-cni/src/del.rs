@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use hopyard_net::{Error as NetError, Handle};
+use hopyard_switch::switches_are_hidden;
 
 use crate::call::Call;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, code};
 use crate::ipam::{Ipam, Kind};
 use crate::names::{self, SwitchName};
 use crate::record::{Attachment, Entry, Record};
@@ -184,7 +185,13 @@ impl Leaving {
     }
 
     /// Takes the device, which is about to be removed, off the switch. A switch of a namespace in which ADD made nothing has no such port.
-    fn release_port(&self) -> Result<()> {
+    fn release_port(&self, here: &Handle) -> Result<()> {
+        if let Made::In(home) = self.made
+            && home != here.ns().inode()?
+            && switches_are_hidden()
+        {
+            return Err(hidden_switches(&self.device, home));
+        }
         let can_be_in = |netns| self.made.can_be_in(netns);
         switch::release_port(&self.switch.name, &self.device, can_be_in)
     }
@@ -214,13 +221,22 @@ impl Leaving {
     }
 }
 
+/// Nobody can say whether the switch is there. If it is, its port stays, and so do the addresses.
+fn hidden_switches(device: &str, home: u64) -> Error {
+    let msg = format!(
+        "cannot take `{device}` off its switch: the container was added in network namespace net:[{home}], and here no BPF file system \
+         is to be seen, in which the switches are (`ip netns exec` hides it): run the plugin where ADD ran"
+    );
+    Error::new(code::KERNEL, msg)
+}
+
 /// Takes away port, addresses, device and, after its last port, the switch. Goes on after errors, and gives all of them; but a port that stays
 /// keeps its addresses.
 pub(crate) fn detach(here: &Handle, leaving: &Leaving, record: Option<&Record>) -> Vec<Error> {
     let mut problems = Vec::new();
     problems.extend(leaving.give_back(true, record).err());
     // Before the device, whose number the kernel may give to another one, and before the addresses, which then may be given to others.
-    let released = leaving.release_port();
+    let released = leaving.release_port(here);
     let is_released = released.is_ok();
     problems.extend(released.err());
     let (given_back, deleted) = thread::scope(|scope| {
@@ -255,7 +271,7 @@ pub(crate) fn detach_many(here: &Handle, leaving: &[(Leaving, Record)]) -> Vec<V
     let mut are_released = Vec::with_capacity(leaving.len());
     for ((leaving, record), problems) in leaving.iter().zip(&mut problems) {
         problems.extend(leaving.give_back(true, Some(record)).err());
-        let released = leaving.release_port();
+        let released = leaving.release_port(here);
         are_released.push(released.is_ok());
         problems.extend(released.err());
     }

@@ -57,13 +57,13 @@ pub(crate) fn directory(name: &str) -> PathBuf {
 }
 
 /// Is the BPF file system there to be read?
-pub(crate) fn is_mounted() -> bool {
+pub(crate) fn has_bpf_file_system() -> bool {
     statfs(BPFFS).is_ok_and(|fs| fs.filesystem_type() == BPF_FS_MAGIC)
 }
 
 /// Makes [`HOME`], mounting the BPF file system where nobody has.
 pub(crate) fn prepare() -> Result<()> {
-    if !is_mounted() {
+    if !has_bpf_file_system() {
         mount(
             Some(SOURCE),
             BPFFS,

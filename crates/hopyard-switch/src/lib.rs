@@ -71,6 +71,7 @@ pub use hook::Hooks;
 pub use kernel::has_tcx;
 pub use layout::{BROADCAST_BURST_S, Counters, DROP_REASONS, MOST_TOLD};
 pub use limit::{Broadcasts, NotALimit};
+pub use lock::are_hidden as switches_are_hidden;
 pub use mac::{Mac, NotAMac};
 pub use making::NewSwitch;
 pub use port::NewPort;

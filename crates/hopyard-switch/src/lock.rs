@@ -1,6 +1,7 @@
 //! The lock on the switches of a host. Whoever gets it finishes what a killed one had begun.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -9,8 +10,8 @@ use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::mount::umount;
 
 use crate::bpffs::{
-    BPFFS, HOME, directory, files, is_directory, is_empty, is_gone, is_home_there, is_ours,
-    is_there, names, no_access, prepare, stands_at,
+    BPFFS, HOME, directory, files, has_bpf_file_system, is_directory, is_empty, is_gone,
+    is_home_there, is_ours, is_there, names, no_access, prepare, stands_at,
 };
 use crate::error::{Result, file_error};
 use crate::hook::is_file_of_a_program;
@@ -26,8 +27,19 @@ use crate::teardown;
 #[derive(Debug)]
 pub(crate) struct Lock {
     _held: Flock<File>,
-    /// Are there switches, for which the file stays?
-    keeps_file: bool,
+    /// Did this process make the file?
+    is_new: bool,
+    keeps_file: Keeps,
+}
+
+/// Does the lock's file stay when the lock ends?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    Never,
+    /// As long as there are switches.
+    ForSwitches,
+    /// There are switches that cannot be seen.
+    ForOthers,
 }
 
 /// The lock's file, there as long as there are switches, and while somebody holds or awaits it. It is not in the BPF file system, which comes
@@ -39,7 +51,7 @@ impl Lock {
     pub(crate) fn making_home() -> Result<Self> {
         let mut lock = Self::wait()?;
         prepare()?;
-        lock.keeps_file = true;
+        lock.keeps_file = Keeps::ForSwitches;
         sweep()?;
         Ok(lock)
     }
@@ -53,12 +65,20 @@ impl Lock {
         }
         let mut lock = Self::wait()?;
         // Whoever held it may have removed the last switch. Nobody but root could put anything else there meanwhile.
-        if !is_directory(Path::new(HOME)) {
+        lock.keeps_file = lock.kept();
+        if lock.keeps_file != Keeps::ForSwitches {
             return Ok(None);
         }
-        lock.keeps_file = true;
         sweep()?;
         Ok(Some(lock))
+    }
+
+    fn kept(&self) -> Keeps {
+        match is_directory(Path::new(HOME)) {
+            true => Keeps::ForSwitches,
+            false if !self.is_new && are_hidden() => Keeps::ForOthers,
+            false => Keeps::Never,
+        }
     }
 
     /// Does somebody hold the lock just now?
@@ -71,29 +91,45 @@ impl Lock {
     }
 
     fn wait() -> Result<Self> {
+        let (held, is_new) = wait_for(Path::new(LOCK))?;
         Ok(Self {
-            _held: wait_for(Path::new(LOCK))?,
-            keeps_file: false,
+            _held: held,
+            is_new,
+            keeps_file: Keeps::Never,
         })
     }
 }
 
-/// Waits for the lock on a file, made where it is missing, that only root can open. Whoever holds it may remove the file.
-pub(crate) fn wait_for(path: &Path) -> Result<Flock<File>> {
+/// Are there switches that the calling process cannot see, since the BPF file system is hidden from it, as `ip netns exec` does? The
+/// lock's file, which is elsewhere, tells. It may also be that somebody was killed just after the last switch was gone.
+#[must_use]
+pub fn are_hidden() -> bool {
+    !has_bpf_file_system() && Path::new(LOCK).exists()
+}
+
+/// Waits for the lock on a file that only root can open, and says whether this process made it. Whoever holds it may remove the file.
+pub(crate) fn wait_for(path: &Path) -> Result<(Flock<File>, bool)> {
     loop {
-        let file = File::options()
-            .create(true)
-            .truncate(false)
+        let mut options = File::options();
+        let options = options
             .write(true)
             .mode(0o600)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .open(path)
-            .map_err(no_access(path))?;
+            .custom_flags(OFlag::O_NOFOLLOW.bits());
+        let (opened, is_new) = match options.open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match options.clone().create_new(true).open(path) {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                    made => (made, true),
+                }
+            }
+            opened => (opened, false),
+        };
+        let file = opened.map_err(no_access(path))?;
         let lock = Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, errno)| file_error("lock", path)(errno.into()))?;
         // Whoever held it before has removed its file, and another one may stand there now.
         if stands_at(&lock, path) {
-            return Ok(lock);
+            return Ok((lock, is_new));
         }
     }
 }
@@ -107,7 +143,12 @@ impl Drop for Lock {
         if gone && is_ours() && is_empty() {
             let _ = umount(BPFFS);
         }
-        if gone || !self.keeps_file {
+        let stays = match self.keeps_file {
+            Keeps::Never => false,
+            Keeps::ForSwitches => !gone,
+            Keeps::ForOthers => true,
+        };
+        if !stays {
             // Still under the lock, so that whoever waits for it finds out.
             let _ = owned::remove_file(Path::new(LOCK));
         }
@@ -118,7 +159,7 @@ impl Drop for Lock {
 pub(crate) fn tidy() {
     // Best effort: the next one who takes the lock does it.
     if let Ok(mut lock) = Lock::wait() {
-        lock.keeps_file = is_directory(Path::new(HOME));
+        lock.keeps_file = lock.kept();
     }
 }
 

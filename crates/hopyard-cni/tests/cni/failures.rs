@@ -168,6 +168,37 @@ fn a_switch_of_another_namespace_keeps_no_container_from_going() {
     });
 }
 
+/// `ip netns exec` hides the BPF file system, in which the switch is.
+#[test]
+fn a_switch_that_is_not_to_be_seen_is_not_taken_for_gone() {
+    on_host(|host| {
+        let (conf, container) = (base(), host.container("c1"));
+        host.call("ADD", &conf, &container).works();
+        let env = [
+            ("CNI_CONTAINERID", "c1"),
+            ("CNI_NETNS", ""),
+            ("CNI_IFNAME", "eth0"),
+        ];
+        for _ in 0..2 {
+            let mut elsewhere = host.hiding_command("DEL", &env);
+            host.wire.ns().adopt(&mut elsewhere).unwrap();
+            let said = Running::start(elsewhere, &conf).said();
+            said.fails(100, &["no BPF file system", "`ip netns exec` hides it"]);
+        }
+        assert!(files(RESERVED).contains("c1:eth0"));
+        assert!(container.reaches(&host.wire, "10.1.0.1"));
+        // Where ADD ran, the port goes with its device.
+        let at_home = host.hiding_command("DEL", &env);
+        Running::start(at_home, &conf).said().works();
+        assert!(container.inside.link("eth0").is_err());
+        assert!(files(RESERVED).is_empty());
+        let other = host.container("c2");
+        host.call("ADD", &conf, &other).works();
+        host.call("DEL", &conf, &other).works();
+        host.is_clean();
+    });
+}
+
 /// The runtime's own network namespace is made again, as that of a node in a container is; BPF file system and records stay.
 #[test]
 fn containers_of_a_namespace_that_is_gone_can_be_removed() {
@@ -288,6 +319,51 @@ fn versions_are_told_to_whoever_asks() {
     });
 }
 
+/// A slip in the configuration of the IPAM plugin, which it refuses each time; then somebody mends it.
+#[test]
+fn what_the_ipam_plugin_refuses_can_be_mended() {
+    on_host(|host| {
+        let refusing = |command: &str| {
+            let mut conf = conf_with("1.1.0", "front", "10.1.0.5/16");
+            conf["ipam"]["fail"] = command.into();
+            conf
+        };
+        let (bad, good) = (refusing("all"), refusing("none"));
+        let container = host.container("c1");
+        for _ in 0..2 {
+            let said = host.call("ADD", &bad, &container);
+            said.fails(142, &["`fake-ipam`, ADD", "`fake-ipam`, DEL"]);
+            host.is_clean();
+        }
+        // It may know of something that this plugin does not.
+        host.call("DEL", &bad, &container).fails(142, &["DEL"]);
+        host.call("DEL", &good, &container).works();
+        host.call("ADD", &good, &container).works();
+        host.call("DEL", &good, &container).works();
+        // What it gave by a configuration that it refuses now is not forgotten, and goes by one that it takes.
+        let stuck = refusing("DEL");
+        let none = json!({ "cni.dev/valid-attachments": [] });
+        type Mend<'a> = &'a dyn Fn();
+        let mends: [Mend<'_>; 3] = [
+            &|| drop(host.call("DEL", &good, &container).works()),
+            &|| drop(host.call_network("GC", &with(&good, none.clone())).works()),
+            &|| {
+                // Of another container by its name.
+                let again = host.container("c1");
+                host.call("ADD", &good, &again).works();
+                host.call("DEL", &good, &again).works();
+            },
+        ];
+        for mend in mends {
+            host.call("ADD", &stuck, &container).works();
+            host.call("DEL", &stuck, &container).fails(142, &["DEL"]);
+            assert!(files(RESERVED).contains("c1:eth0"));
+            mend();
+            host.is_clean();
+        }
+    });
+}
+
 #[test]
 fn an_add_that_fails_half_way_leaves_nothing() {
     on_host(|host| {
@@ -342,51 +418,6 @@ fn an_add_that_fails_half_way_leaves_nothing() {
         drop(other);
         host.call("DEL", &conf, &container).works();
         host.is_clean();
-    });
-}
-
-/// A slip in the configuration of the IPAM plugin, which it refuses each time; then somebody mends it.
-#[test]
-fn what_the_ipam_plugin_refuses_can_be_mended() {
-    on_host(|host| {
-        let refusing = |command: &str| {
-            let mut conf = conf_with("1.1.0", "front", "10.1.0.5/16");
-            conf["ipam"]["fail"] = command.into();
-            conf
-        };
-        let (bad, good) = (refusing("all"), refusing("none"));
-        let container = host.container("c1");
-        for _ in 0..2 {
-            let said = host.call("ADD", &bad, &container);
-            said.fails(142, &["`fake-ipam`, ADD", "`fake-ipam`, DEL"]);
-            host.is_clean();
-        }
-        // It may know of something that this plugin does not.
-        host.call("DEL", &bad, &container).fails(142, &["DEL"]);
-        host.call("DEL", &good, &container).works();
-        host.call("ADD", &good, &container).works();
-        host.call("DEL", &good, &container).works();
-        // What it gave by a configuration that it refuses now is not forgotten, and goes by one that it takes.
-        let stuck = refusing("DEL");
-        let none = json!({ "cni.dev/valid-attachments": [] });
-        type Mend<'a> = &'a dyn Fn();
-        let mends: [Mend<'_>; 3] = [
-            &|| drop(host.call("DEL", &good, &container).works()),
-            &|| drop(host.call_network("GC", &with(&good, none.clone())).works()),
-            &|| {
-                // Of another container by its name.
-                let again = host.container("c1");
-                host.call("ADD", &good, &again).works();
-                host.call("DEL", &good, &again).works();
-            },
-        ];
-        for mend in mends {
-            host.call("ADD", &stuck, &container).works();
-            host.call("DEL", &stuck, &container).fails(142, &["DEL"]);
-            assert!(files(RESERVED).contains("c1:eth0"));
-            mend();
-            host.is_clean();
-        }
     });
 }
 

@@ -26,7 +26,7 @@ impl Turn {
     /// The file of the lock cannot be opened: the caller is not root.
     pub fn take() -> Result<Self> {
         Ok(Self {
-            _held: wait_for(Path::new(FILE))?,
+            _held: wait_for(Path::new(FILE))?.0,
         })
     }
 }
