@@ -4,8 +4,8 @@ mod bases;
 mod gates;
 mod steal;
 
-use crate::model::stored::Run;
-use crate::model::{CellStatus, Outcome, PathProof, Rate, WarningCode};
+use crate::model::stored::{End, Run};
+use crate::model::{CellStatus, Outcome, PathProof, Rate, Sample, WarningCode};
 use crate::stats::Verdict;
 use crate::testing::{compared, compared_over, device, measured, push, run};
 use crate::{assess, last_attempts};
@@ -119,6 +119,37 @@ fn an_attempt_cut_short_does_not_count_where_a_whole_one_does() {
     run.samples.retain(|s| s.block < 7 || s.attempt == 1);
     assert_eq!(last_attempts(&run.samples).len(), 15);
     assert_eq!(assess(&run).run.blocks, 7);
+}
+
+/// Somebody copied a part of the file, or a disk lost some of it.
+#[test]
+fn samples_that_were_lost_are_told() {
+    let told = |end: End, keep: fn(&Sample) -> bool| {
+        let mut run = compared(1.0);
+        run.end = Some(end);
+        run.samples.retain(keep);
+        let warnings = assess(&run).warnings.into_iter();
+        let found = warnings.filter(|one| one.code == WarningCode::CutShort);
+        found.map(|one| one.message).collect::<String>()
+    };
+    let none: fn(&Sample) -> bool = |_| true;
+    assert_eq!(
+        [End::Complete, End::TimeLimit].map(|end| told(end, none)),
+        ["", ""]
+    );
+    let last: fn(&Sample) -> bool = |one| one.block < 6;
+    assert!(told(End::Complete, last).contains("6 of 8 blocks are complete"));
+    // One that ended by its time may have had no more.
+    assert_eq!(told(End::TimeLimit, last), "");
+    let part: fn(&Sample) -> bool = |one| one.block < 7 || one.cell == 0;
+    assert!(told(End::Complete, part).contains("7 of 8 blocks"));
+    assert_eq!(told(End::TimeLimit, part), "");
+    let amidst: fn(&Sample) -> bool = |one| one.block != 3 || one.cell == 0;
+    assert!(told(End::Complete, amidst).contains("7 of 8 blocks"));
+    let two: fn(&Sample) -> bool = |one| one.block < 2 || one.block > 3;
+    assert!(told(End::TimeLimit, two).contains("6 of 7 blocks"));
+    assert!(told(End::Complete, |_| false).contains("0 of 8 blocks"));
+    assert_eq!(told(End::TimeLimit, |_| false), "");
 }
 
 #[test]

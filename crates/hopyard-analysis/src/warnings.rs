@@ -33,7 +33,7 @@ pub(super) fn all(
     let mut warn = |code, message: Option<String>| {
         warnings.extend(message.map(|message| Warning { code, message }));
     };
-    warn(WarningCode::CutShort, cut_short(run, summary));
+    warn(WarningCode::CutShort, cut_short(run, summary, samples));
     warn(
         WarningCode::LeftOut,
         left_out_in_words(&run.header.left_out),
@@ -120,9 +120,9 @@ fn not_compared(run: &Run) -> Option<String> {
     Some(format!("{}{rest}.", first.to_uppercase()))
 }
 
-fn cut_short(run: &Run, summary: &RunSummary) -> Option<String> {
+fn cut_short(run: &Run, summary: &RunSummary, samples: &[&Sample]) -> Option<String> {
     let why = match run.end {
-        Some(End::Complete | End::TimeLimit) => return None,
+        Some(End::Complete | End::TimeLimit) => return lost(run, summary, samples),
         Some(End::Interrupted) => "it was interrupted",
         // A run that compares settings is not finished before the host is restored.
         None if run.header.settings.is_some() => {
@@ -134,6 +134,25 @@ fn cut_short(run: &Run, summary: &RunSummary) -> Option<String> {
         "This run is not whole: {why} after {} complete blocks. Figures come from what there is.",
         summary.blocks
     ))
+}
+
+/// What a run that ended well has no samples of: nothing but its file of samples tells how many there were.
+fn lost(run: &Run, summary: &RunSummary, samples: &[&Sample]) -> Option<String> {
+    let begun = samples.iter().map(|sample| sample.block + 1).max();
+    let begun = begun.unwrap_or(0);
+    let whole = match run.end {
+        Some(End::Complete) => begun.max(run.header.blocks_min),
+        // It ends within a block.
+        _ => begun.saturating_sub(1),
+    };
+    (summary.blocks < whole).then(|| {
+        format!(
+            "This run is not whole: {} of {} are complete though it ended well. Lines of samples.jsonl were lost, or it could not become \
+             larger. Figures come from what there is.",
+            summary.blocks,
+            counted(whole as usize, "block")
+        )
+    })
 }
 
 fn quick_look(summary: &RunSummary) -> Option<String> {
