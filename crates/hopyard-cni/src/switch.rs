@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hopyard_net::{Error as NetError, Handle, Link};
 use hopyard_switch::{
-    Error as SwitchError, Glance, NewPort, NewSwitch, NewUplink, Switch, has_tcx, runs_at_uplink,
+    Error as SwitchError, Glance, NewPort, NewSwitch, NewUplink, Switch, has_tcx,
 };
 
 use crate::conf::Conf;
@@ -88,10 +88,9 @@ pub(crate) fn look(here: &Handle, conf: &mut Conf, document: &serde_json::Value)
     if let Some(glance) = other.filter(|glance| !is_remade(glance)) {
         return Err(other_uplink(name, glance, uplink_name, conf, document));
     }
-    let is_bare = match &uplink {
-        Some(uplink) if glance.is_some() && other.is_none() => !runs_at_uplink(here, &uplink.name)?,
-        _ => false,
-    };
+    let is_bare = glance
+        .as_ref()
+        .is_some_and(|glance| !glance.has_uplink_files);
     if is_bare && !conf.switch.is_own {
         let msg = bare_uplink(name, uplink_name.unwrap_or_default());
         return Err(Error::new(code::BAD_CONFIG, msg));

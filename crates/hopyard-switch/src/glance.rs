@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::here::{Here, device_name};
 use crate::hook::{Hook, Hooks, uplink_link};
 use crate::layout::{
-    FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED,
+    Config, FIRST_PORT, HOLDS_ADDRESS, HOLDS_STATION, MAX_SLOTS, PORT_ANY_SOURCE, PORT_ISOLATED,
     SWITCH_MOVING,
 };
 use crate::lock::Lock;
@@ -34,6 +34,9 @@ pub struct Glance {
     pub uplink_name: Option<String>,
     /// The Ethernet address that the uplink had when it became that.
     pub uplink_mac: Option<Mac>,
+    /// Are the files there that keep the programs at the uplink? Whether these run, [`runs_at_uplink`] asks the kernel, which takes its RTNL
+    /// lock for the answer.
+    pub has_uplink_files: bool,
 }
 
 /// How many ports a switch has, as far as anybody asks.
@@ -224,7 +227,15 @@ fn glance_at(directory: &Path) -> Result<Glance> {
         uplink,
         uplink_name,
         uplink_mac: uplink.map(|_| Mac::from_number(config.host_mac)),
+        has_uplink_files: has_uplink_files(directory, &config),
     })
+}
+
+/// Of a switch without an uplink, or with classifiers, which have none, nothing is missing.
+fn has_uplink_files(directory: &Path, config: &Config) -> bool {
+    let has_some = config.uplink != 0 && config.hooks() == Hooks::Tcx;
+    let is_there = |hook| directory.join(uplink_link(hook)).exists();
+    !has_some || UPLINK.into_iter().all(is_there)
 }
 
 fn room_at(directory: &Path) -> Result<Room> {
