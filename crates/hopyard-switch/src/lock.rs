@@ -1,7 +1,7 @@
 //! The lock on the switches of a host. Whoever gets it finishes what a killed one had begun.
 
-use std::fs::File;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ use crate::teardown;
 /// it.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _held: Flock<File>,
+    held: Flock<File>,
     /// Did this process make the file?
     is_new: bool,
     keeps_file: Keeps,
@@ -45,13 +45,15 @@ enum Keeps {
 /// The lock's file, there as long as there are switches, and while somebody holds or awaits it. It is not in the BPF file system, which comes
 /// and goes under the lock.
 const LOCK: &str = "/run/hopyard-switch.lock";
+/// What is in it while there are switches.
+const THERE_ARE_SOME: &[u8] = b"there are switches\n";
 
 impl Lock {
     /// Waits for the lock, then makes [`HOME`] where it is missing.
     pub(crate) fn making_home() -> Result<Self> {
         let mut lock = Self::wait()?;
         prepare()?;
-        lock.keeps_file = Keeps::ForSwitches;
+        lock.keep_for_switches();
         sweep()?;
         Ok(lock)
     }
@@ -65,7 +67,7 @@ impl Lock {
         }
         let mut lock = Self::wait()?;
         // Whoever held it may have removed the last switch. Nobody but root could put anything else there meanwhile.
-        lock.keeps_file = lock.kept();
+        lock.keep_if_used();
         if lock.keeps_file != Keeps::ForSwitches {
             return Ok(None);
         }
@@ -73,11 +75,20 @@ impl Lock {
         Ok(Some(lock))
     }
 
-    fn kept(&self) -> Keeps {
-        match is_directory(Path::new(HOME)) {
-            true => Keeps::ForSwitches,
-            false if !self.is_new && are_hidden() => Keeps::ForOthers,
-            false => Keeps::Never,
+    /// Has the file stay as long as there are switches, and say that there are.
+    fn keep_for_switches(&mut self) {
+        self.keeps_file = Keeps::ForSwitches;
+        // Best effort: without it, whoever cannot see the switches takes them for gone.
+        if self.held.metadata().is_ok_and(|file| file.len() == 0) {
+            let _ = (&*self.held).write_all(THERE_ARE_SOME);
+        }
+    }
+
+    fn keep_if_used(&mut self) {
+        if is_directory(Path::new(HOME)) {
+            self.keep_for_switches();
+        } else if !self.is_new && are_hidden() {
+            self.keeps_file = Keeps::ForOthers;
         }
     }
 
@@ -93,7 +104,7 @@ impl Lock {
     fn wait() -> Result<Self> {
         let (held, is_new) = wait_for(Path::new(LOCK))?;
         Ok(Self {
-            _held: held,
+            held,
             is_new,
             keeps_file: Keeps::Never,
         })
@@ -101,10 +112,10 @@ impl Lock {
 }
 
 /// Are there switches that the calling process cannot see, since the BPF file system is hidden from it, as `ip netns exec` does? The
-/// lock's file, which is elsewhere, tells. It may also be that somebody was killed just after the last switch was gone.
+/// lock's file, which is elsewhere, tells; that of an earlier version does not.
 #[must_use]
 pub fn are_hidden() -> bool {
-    !has_bpf_file_system() && Path::new(LOCK).exists()
+    !has_bpf_file_system() && fs::metadata(LOCK).is_ok_and(|file| file.len() > 0)
 }
 
 /// Waits for the lock on a file that only root can open, and says whether this process made it. Whoever holds it may remove the file.
@@ -138,17 +149,19 @@ impl Drop for Lock {
     /// Best effort: what is still in use stays, and does no harm. The file stays as long as there are switches: those who wait
     /// for it would all wake up to find it gone, and wait again for the next one.
     fn drop(&mut self) {
+        if self.keeps_file == Keeps::ForOthers {
+            return;
+        }
         let home = Path::new(HOME);
         let gone = is_gone(home) && home.parent().is_some_and(is_gone);
-        if gone && is_ours() && is_empty() {
-            let _ = umount(BPFFS);
+        if gone {
+            // Before the mount goes: whoever is killed in between leaves a file that says so.
+            let _ = self.held.set_len(0);
+            if is_ours() && is_empty() {
+                let _ = umount(BPFFS);
+            }
         }
-        let stays = match self.keeps_file {
-            Keeps::Never => false,
-            Keeps::ForSwitches => !gone,
-            Keeps::ForOthers => true,
-        };
-        if !stays {
+        if gone || self.keeps_file == Keeps::Never {
             // Still under the lock, so that whoever waits for it finds out.
             let _ = owned::remove_file(Path::new(LOCK));
         }
@@ -159,7 +172,7 @@ impl Drop for Lock {
 pub(crate) fn tidy() {
     // Best effort: the next one who takes the lock does it.
     if let Ok(mut lock) = Lock::wait() {
-        lock.keeps_file = lock.kept();
+        lock.keep_if_used();
     }
 }
 
