@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use aya::maps::{Array, Map, MapData};
 use aya::programs::{SchedClassifier, TestRun, TestRunOptions};
 use hopyard_net::{Handle, LinkKind, NetNs, NewLink};
 use hopyard_switch::{Mac, NewPort, NewSwitch, Switch};
@@ -143,6 +144,25 @@ fn frame_time(switch: &str, hub: &Handle, mut frame: Vec<u8>) -> Duration {
     (0..1_000).map(round).min().unwrap()
 }
 
+/// What it takes to read as many entries of a map as there are ports: kernels and machines differ several times in that.
+fn looks(switch: &str) -> Duration {
+    /// Octets of `struct port` (bpf/layout.h).
+    const PORT: usize = 48;
+    let file = Path::new("/sys/fs/bpf/hopyard/switch")
+        .join(switch)
+        .join("ports");
+    let map = Map::Array(MapData::from_pin(file).unwrap());
+    let ports: Array<_, [u8; PORT]> = Array::try_from(map).unwrap();
+    let round = |_| {
+        let before = computed();
+        for slot in 0..u32::from(MANY) {
+            ports.get(&slot, 0).unwrap();
+        }
+        computed() - before
+    };
+    (0..ROUNDS).map(round).min().unwrap()
+}
+
 #[test]
 fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
     let name = format!("test-{}-costs", std::process::id());
@@ -155,6 +175,7 @@ fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
             ..NewSwitch::default()
         })
         .unwrap();
+        let looks = looks(&name);
         let times =
             || [remembered, looked_up].map(|frame| frame_time(&name, &handle, frame(&handle)));
         device(&handle, MANY);
@@ -171,9 +192,10 @@ fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
         let many = costs(&handle, &name, MANY);
         let among_many = times();
         switch.delete().unwrap();
-        ([few, many], [among_few, among_many])
+        ([few, many], [among_few, among_many], looks)
     });
-    let ([few, many], [among_few, among_many]) = measured.unwrap();
+    let ([few, many], [among_few, among_many], looks) = measured.unwrap();
+    eprintln!("{MANY} looks into a map: {looks:?}");
     let kinds = ["remembered", "looked up"];
     for (what, (few, many)) in kinds.iter().zip(among_few.iter().zip(&among_many)) {
         eprintln!("a frame, {what}: {many:?} among {MANY} ports, {few:?} among 2");
@@ -186,9 +208,7 @@ fn a_port_is_added_and_removed_as_fast_among_a_thousand() {
             "{what} a port: {clock:?}, of which {cpu:?} computing, among {MANY}; {:?}, {:?} among 2",
             few.clock, few.cpu
         );
-        assert!(
-            *cpu < 3 * few.cpu + Duration::from_millis(1),
-            "{what}: {many:?}, {few:?}"
-        );
+        // Whether each is still there is looked at. To do more for each would take as long again for each.
+        assert!(*cpu < 3 * few.cpu + 2 * looks, "{what}: {many:?}, {few:?}");
     }
 }
